@@ -4,8 +4,8 @@ use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use vmcell_wire::{
-    CgroupLimits, Channel, Decoder, Item, Lifetime, PackedBuf, Peer, Request, Rlimits, Start,
-    Stdin, StreamId, encode,
+    CgroupLimits, Channel, Decoder, Item, PackedStringsBuf, Peer, ProcessMode, Request, Rlimits,
+    Start, Stdin, StreamId, encode,
     reset::{ResetKey, Scanned, Scanner},
 };
 
@@ -21,8 +21,8 @@ fn decode_all(decoder: &mut Decoder, mut input: &[u8]) -> usize {
 
 fn request(criterion: &mut Criterion) {
     let stream = StreamId::MAX;
-    let mut argv = PackedBuf::new();
-    let mut env = PackedBuf::new();
+    let mut argv = PackedStringsBuf::new();
+    let mut env = PackedStringsBuf::new();
     let packed = argv.push(b"/bin/true") && env.push(b"PATH=/usr/bin:/bin");
     assert!(packed);
     let request = Request::Start(Start {
@@ -38,7 +38,7 @@ fn request(criterion: &mut Criterion) {
         nice: 0,
         rlimits: Rlimits::default(),
         stdin: Stdin::Empty,
-        lifetime: Lifetime::Foreground,
+        mode: ProcessMode::Foreground,
         timeout_ms: 0,
         keep: 0,
         limits: CgroupLimits::default(),

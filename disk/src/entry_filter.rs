@@ -37,7 +37,7 @@ impl EntryFilter {
 
     pub(super) fn includes(&self, selection: Selection, path: &[u8]) -> bool {
         let matches = |glob: &Glob| glob.matches(path);
-        selection == Selection::Take && self.glob.as_ref().is_none_or(matches)
+        selection == Selection::Include && self.glob.as_ref().is_none_or(matches)
     }
 
     pub(super) fn descends_into(&self, selection: Selection, path: &[u8]) -> bool {

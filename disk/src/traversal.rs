@@ -124,7 +124,7 @@ impl<'d> Traversal<'d> {
     pub(super) fn selection(&self) -> Selection {
         self.levels
             .last()
-            .map_or(Selection::Take, |level| level.selection)
+            .map_or(Selection::Include, |level| level.selection)
     }
 
     /// Enters the directory that was returned last. The next steps are its

@@ -73,7 +73,7 @@ impl Disk {
             });
             return Ok(usages);
         }
-        let entered = usages.traversal.enter(&inode, Selection::Take);
+        let entered = usages.traversal.enter(&inode, Selection::Include);
         entered.map_err(|problem| problem.error)?;
         usages.sums.push(sum);
         Ok(usages)
@@ -127,7 +127,7 @@ impl DirectoryUsages<'_> {
         let mut sum = Usage::default();
         self.add(&mut sum, inode)?;
         if inode.kind == Kind::Directory {
-            match self.traversal.enter(inode, Selection::Take) {
+            match self.traversal.enter(inode, Selection::Include) {
                 Ok(()) => {
                     self.sums.push(sum);
                     return Ok(());

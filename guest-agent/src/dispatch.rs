@@ -91,7 +91,7 @@ impl Agent {
         self.on_first_hello();
         let mut answer = Hello::new(BUILD, INPUT_WINDOW, self.boot_id);
         if !self.has_clock {
-            answer.capabilities = answer.capabilities.without(Capabilities::CLOCK);
+            answer.capabilities = answer.capabilities.difference(Capabilities::CLOCK);
         }
         Ok(encode::hello(session.control(), &answer)?)
     }

@@ -128,7 +128,7 @@ impl Agent {
         let caller = power.caller;
         let made_clean = match self.root_disk {
             RootDisk::None => Ok(()),
-            RootDisk::Scratch | RootDisk::Kept => boot::make_root_clean(),
+            RootDisk::Scratch | RootDisk::Persistent => boot::make_root_clean(),
         };
         let outcome = match made_clean {
             Ok(()) => Outcome::DiskClean,

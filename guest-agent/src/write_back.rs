@@ -32,7 +32,7 @@ pub(crate) struct WriteBack {
 impl WriteBack {
     pub(crate) fn new(root_disk: RootDisk) -> Self {
         Self {
-            is_wanted: root_disk == RootDisk::Kept,
+            is_wanted: root_disk == RootDisk::Persistent,
             pid: None,
             next_start: None,
         }

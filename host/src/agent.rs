@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use vmcell_wire::boot::AGENT_MARK;
+use vmcell_wire::boot::BOOT_FILE_MARKER;
 
 use crate::error::{BootFailure, Error};
 
@@ -36,7 +36,7 @@ pub(crate) fn with_old_agent_reason(error: Error, agent: &[u8]) -> Error {
 
 /// Returns whether an agent reads boot files that have a version.
 fn reads_versioned_boot_files(agent: &[u8]) -> bool {
-    let mark = AGENT_MARK.as_bytes();
+    let mark = BOOT_FILE_MARKER.as_bytes();
     agent.windows(mark.len()).any(|part| part == mark)
 }
 

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use vmcell_wire::files::{Answer, FileEntry, FileKind, Time, Usage as WireUsage};
+use vmcell_wire::files::{FileEntry, FileKind, FileReply, Time, Usage as WireUsage};
 
 use crate::printable;
 
@@ -221,9 +221,9 @@ impl Usage {
     /// Converts a guest's answer, or returns `None` if it is not a usage
     /// answer.
     #[doc(hidden)]
-    pub fn from_answer(answer: Answer<'_>) -> Option<Self> {
+    pub fn from_answer(answer: FileReply<'_>) -> Option<Self> {
         match answer {
-            Answer::Usage(usage) => Some(Self::from_wire(usage)),
+            FileReply::Usage(usage) => Some(Self::from_wire(usage)),
             _ => None,
         }
     }

@@ -41,7 +41,7 @@ pub const MAX_BOOT_FILE: usize = 64 * 1024;
 /// A text contained in the executable of every agent that reads versioned boot
 /// files. An agent without it is older, and reports only that the file is
 /// malformed.
-pub const AGENT_MARK: &str = "vmcell boot file";
+pub const BOOT_FILE_MARKER: &str = "vmcell boot file";
 
 /// The parameters of a boot. This struct is frozen: new fields follow it in the
 /// file.
@@ -64,14 +64,14 @@ pub struct Boot<'a> {
     pub link: BootLink,
     /// Whether the disk outlives the VM. If so, the agent writes back dirty data
     /// every second, so that little is lost when the VM is killed.
-    pub disk_is_kept: bool,
+    pub disk_is_persistent: bool,
 }
 
 /// How the agent connects to the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BootLink {
     /// Over the VM's virtio-serial ports.
-    Ports,
+    Serial,
     /// Over vsock; the host connects to the agent: vsock(7).
     Vsock {
         /// The port on which the agent listens.
@@ -163,16 +163,16 @@ impl fmt::Display for BootFileError {
         match self {
             Self::WithoutVersion => write!(
                 f,
-                "it is not a versioned {AGENT_MARK}: the host library is older than this \
+                "it is not a versioned {BOOT_FILE_MARKER}: the host library is older than this \
                  agent, use the agent that was built with it"
             ),
             Self::TooNew { needs } => write!(
                 f,
-                "the {AGENT_MARK} is for agents that read generation {needs}, and this one \
+                "the {BOOT_FILE_MARKER} is for agents that read generation {needs}, and this one \
                  reads up to {BOOT_GENERATION}: use the agent that was built with the host \
                  library"
             ),
-            Self::Damaged => write!(f, "the {AGENT_MARK} is damaged"),
+            Self::Damaged => write!(f, "the {BOOT_FILE_MARKER} is damaged"),
         }
     }
 }

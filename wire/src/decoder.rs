@@ -206,7 +206,7 @@ impl Decoder {
     }
 
     /// Returns the capacity of the internal buffer, for tests of its bounds.
-    pub fn held(&self) -> usize {
+    pub fn buffer_capacity(&self) -> usize {
         self.held.capacity()
     }
 

@@ -42,7 +42,7 @@ impl<'a> Hello<'a> {
             magic: MAGIC,
             generation: GENERATION,
             build,
-            capabilities: Capabilities::OURS,
+            capabilities: Capabilities::ALL,
             window,
             boot_id,
         }
@@ -87,7 +87,7 @@ impl Capabilities {
     pub const TREES: Self = Self(1 << 7);
 
     /// All features that this version of the crate defines.
-    pub const OURS: Self = Self(
+    pub const ALL: Self = Self(
         Self::PROCESSES.0
             | Self::POWER_OFF.0
             | Self::FILES.0
@@ -125,13 +125,13 @@ impl Capabilities {
 
     /// Returns the features that are in both sets.
     #[must_use]
-    pub const fn common(self, other: Self) -> Self {
+    pub const fn intersection(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
     /// Returns the features of this set that `other` lacks.
     #[must_use]
-    pub const fn without(self, other: Self) -> Self {
+    pub const fn difference(self, other: Self) -> Self {
         Self(self.0 & !other.0)
     }
 
@@ -162,8 +162,8 @@ mod tests {
 
     #[test]
     fn every_feature_has_a_name_and_no_other_bit_has_one() {
-        let all = Capabilities::OURS.names().count();
-        assert_eq!(all, Capabilities::OURS.bits().count_ones() as usize);
+        let all = Capabilities::ALL.names().count();
+        assert_eq!(all, Capabilities::ALL.bits().count_ones() as usize);
         let unknown = Capabilities::from_bits(1 << 63);
         assert_eq!(unknown.names().next(), None);
         let some = unknown | Capabilities::FILES | Capabilities::PORTS;

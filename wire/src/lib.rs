@@ -84,9 +84,9 @@ pub use failure::{Failure, FailureKind, Stage};
 pub use frame::{Channel, Header, Kind, Peer, StreamId};
 pub use hello::{Capabilities, GENERATION, Hello, MAGIC};
 pub use message::{Attached, Event, Outcome, Request};
-pub use packed::{Packed, PackedBuf};
+pub use packed::{PackedStrings, PackedStringsBuf};
 pub use process::{
-    Attach, Cause, CgroupLimits, Entry, Exit, Kept, Lifetime, Output, Position, Resume, Selector,
-    Start, Stdin, Tree,
+    Attach, BufferedRange, CgroupLimits, Exit, ExitCause, Output, Position, ProcessEntry,
+    ProcessMode, ProcessTree, Resume, Selector, Start, Stdin,
 };
 pub use rlimits::{Rlimit, Rlimits, RlimitsBuf};

@@ -33,18 +33,18 @@ pub const MAX_COMMAND: usize = 256;
 pub const MAX_LISTED: usize = 64;
 
 /// The maximum number of processes in a list entry that outlived a command.
-pub const MAX_LEFT: usize = 16;
+pub const MAX_DESCENDANTS: usize = 16;
 
 /// The longest name of a process in a list, in bytes: `TASK_COMM_LEN` of the
 /// kernel, without its zero byte.
-pub const MAX_LEFT_NAME: usize = 15;
+pub const MAX_COMMAND_NAME: usize = 15;
 
 /// The maximum number of gaps in an output within one window of bytes. The agent
-/// buffers at least [`MIN_KEPT`] bytes of an output, so there are never more.
+/// buffers at least [`MIN_OUTPUT_BUFFER`] bytes of an output, so there are never more.
 pub const MAX_GAPS: usize = 1024;
 
 /// The minimum number of bytes of an output that an agent buffers.
-pub const MIN_KEPT: u32 = 16 * 1024;
+pub const MIN_OUTPUT_BUFFER: u32 = 16 * 1024;
 
 /// The longest path, in bytes: the kernel's `PATH_MAX`.
 pub const MAX_PATH: usize = 4096;

@@ -2,11 +2,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     failure::Failure,
-    files::Files,
+    files::FileRequest,
     hello::Capabilities,
-    process::{Attach, Entry, Exit, Output, Resume, Selector, Start, Tree},
-    service::{Service, State},
-    terminal::{Terminal, TerminalState},
+    process::{Attach, Exit, Output, ProcessEntry, ProcessTree, Resume, Selector, Start},
+    service::{ServiceRequest, ServiceState},
+    terminal::{TerminalRequest, TerminalState},
 };
 
 /// A request of the host, which opens a stream.
@@ -76,13 +76,13 @@ pub enum Request<'a> {
     },
     /// A file operation: see [`files`](crate::files).
     #[serde(borrow)]
-    Files(Files<'a>),
+    Files(FileRequest<'a>),
     /// A terminal request: see [`terminal`](crate::terminal).
     #[serde(borrow)]
-    Terminal(Terminal<'a>),
+    Terminal(TerminalRequest<'a>),
     /// A service request: see [`service`](crate::service).
     #[serde(borrow)]
-    Service(Service<'a>),
+    Service(ServiceRequest<'a>),
     /// Connects to a TCP port on the guest's loopback: [`Event::Connected`], data
     /// on the channels `Stdin` (to the program) and `Stdout` (from it), the end
     /// of each channel when its sender shuts down, [`Outcome::Done`] after both.
@@ -154,15 +154,15 @@ pub enum Event<'a> {
     },
     /// A process of the list.
     #[serde(borrow)]
-    Listed(Entry<'a>),
+    Listed(ProcessEntry<'a>),
     /// A service of the list.
     #[serde(borrow)]
-    Service(State<'a>),
+    Service(ServiceState<'a>),
     /// The connection is established.
     Connected,
     /// A process of the list, with its descendants that outlived it.
     #[serde(borrow)]
-    ListedTree(Tree<'a>),
+    ListedTree(ProcessTree<'a>),
 }
 
 impl Event<'_> {
@@ -225,7 +225,7 @@ pub enum Outcome<'a> {
     Terminal(TerminalState<'a>),
     /// The state of a service.
     #[serde(borrow)]
-    Service(State<'a>),
+    Service(ServiceState<'a>),
     /// All processes have ended, all data is written and the root is read-only.
     /// The VM powers off now; nothing follows on any link.
     DiskClean,

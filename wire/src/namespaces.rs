@@ -10,14 +10,14 @@ use serde::{Deserialize, Serialize};
 use crate::error::WireError;
 
 /// The descriptor of the agent's own program.
-pub const PROGRAM: u32 = 3;
+pub const PROGRAM_FD: u32 = 3;
 /// The descriptor of a file with [`Namespaces`] in it.
-pub const DESCRIPTION: u32 = 4;
+pub const CONFIG_FD: u32 = 4;
 /// The descriptor of the link, a socket.
-pub const LINK: u32 = 5;
+pub const LINK_FD: u32 = 5;
 /// The descriptor of the agent's cgroup directory, if
 /// [`Namespaces::has_cgroup`].
-pub const CGROUP: u32 = 6;
+pub const CGROUP_FD: u32 = 6;
 
 /// The parameters of an agent in namespaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,14 +35,14 @@ pub struct Namespaces<'a> {
     /// The size of the writable layer, in MiB. It is in memory.
     pub writable_mib: u32,
     /// The mapping of users and groups to those of the host.
-    pub ids: Ids,
+    pub ids: IdMapping,
     /// Whether there is a cgroup.
     pub has_cgroup: bool,
 }
 
 /// The id mapping of the user namespace: user_namespaces(7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Ids {
+pub enum IdMapping {
     /// Only root is mapped, to this user and group.
     Single {
         /// The user.

@@ -8,9 +8,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 /// This is the form that `execve(2)` needs. It takes at most one allocation for
 /// any number of strings, and its strings cannot contain zero bytes.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-pub struct Packed<'a>(&'a [u8]);
+pub struct PackedStrings<'a>(&'a [u8]);
 
-impl<'a> Packed<'a> {
+impl<'a> PackedStrings<'a> {
     /// Iterates over the strings in order.
     pub fn iter(self) -> impl Iterator<Item = &'a CStr> {
         let mut rest = self.0;
@@ -43,19 +43,19 @@ impl<'a> Packed<'a> {
     }
 }
 
-impl fmt::Debug for Packed<'_> {
+impl fmt::Debug for PackedStrings<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.iter()).finish()
     }
 }
 
-impl Serialize for Packed<'_> {
+impl Serialize for PackedStrings<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_bytes(self.0)
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Packed<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for PackedStrings<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let bytes = <&'a [u8]>::deserialize(deserializer)?;
         Self::from_bytes(bytes)
@@ -63,21 +63,21 @@ impl<'de: 'a, 'a> Deserialize<'de> for Packed<'a> {
     }
 }
 
-/// Builds a [`Packed`] list.
+/// Builds a [`PackedStrings`] list.
 ///
 /// ```
-/// use vmcell_wire::PackedBuf;
+/// use vmcell_wire::PackedStringsBuf;
 ///
-/// let mut argv = PackedBuf::new();
+/// let mut argv = PackedStringsBuf::new();
 /// assert!(argv.push(b"echo"));
 /// assert!(argv.push(b"hello"));
 /// assert!(!argv.push(b"a zero \0 byte"));
 /// assert_eq!(argv.as_packed().iter().collect::<Vec<_>>(), [c"echo", c"hello"]);
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PackedBuf(Vec<u8>);
+pub struct PackedStringsBuf(Vec<u8>);
 
-impl PackedBuf {
+impl PackedStringsBuf {
     /// Creates an empty list.
     pub const fn new() -> Self {
         Self(Vec::new())
@@ -101,13 +101,13 @@ impl PackedBuf {
     }
 
     /// Returns the list for use in a message.
-    pub fn as_packed(&self) -> Packed<'_> {
-        Packed(&self.0)
+    pub fn as_packed(&self) -> PackedStrings<'_> {
+        PackedStrings(&self.0)
     }
 }
 
-impl From<Packed<'_>> for PackedBuf {
-    fn from(packed: Packed<'_>) -> Self {
+impl From<PackedStrings<'_>> for PackedStringsBuf {
+    fn from(packed: PackedStrings<'_>) -> Self {
         Self(packed.0.to_vec())
     }
 }

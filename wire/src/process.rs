@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    limits::{MAX_COMMAND, MAX_LEFT, MAX_LEFT_NAME, MAX_TAG},
-    packed::Packed,
+    limits::{MAX_COMMAND, MAX_COMMAND_NAME, MAX_DESCENDANTS, MAX_TAG},
+    packed::PackedStrings,
     rlimits::Rlimits,
 };
 
@@ -20,10 +20,10 @@ pub struct Start<'a> {
     /// The program and its arguments; not empty. A program without a slash is
     /// looked up in `PATH`.
     #[serde(borrow)]
-    pub argv: Packed<'a>,
+    pub argv: PackedStrings<'a>,
     /// The environment, as `NAME=value`.
     #[serde(borrow)]
-    pub env: Packed<'a>,
+    pub env: PackedStrings<'a>,
     /// Whether `HOME`, `LANG`, `PATH` and `USER` are set where `env` does not.
     pub default_env: bool,
     /// The working directory; `/` if empty.
@@ -43,7 +43,7 @@ pub struct Start<'a> {
     /// The source of its standard input.
     pub stdin: Stdin,
     /// Whether it runs in the foreground or in the background.
-    pub lifetime: Lifetime,
+    pub mode: ProcessMode,
     /// The time after which it is killed; 0 is never.
     pub timeout_ms: u64,
     /// How many bytes of each output the agent buffers; 0 is the agent's default.
@@ -63,7 +63,7 @@ pub enum Stdin {
 
 /// What ends a process, and what happens when its outputs are not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Lifetime {
+pub enum ProcessMode {
     /// It is killed when its stream is cancelled, or when its link was lost and
     /// no host resumed it. It blocks on a slow reader. The agent forgets it once
     /// the host has acknowledged its end.
@@ -147,7 +147,7 @@ pub enum Output {
 
 /// A process in a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry<'a> {
+pub struct ProcessEntry<'a> {
     /// The agent's id of the process.
     pub id: u32,
     /// The kernel's pid.
@@ -157,22 +157,22 @@ pub struct Entry<'a> {
     /// The beginning of its arguments, at most
     /// [`MAX_COMMAND`](crate::limits::MAX_COMMAND) bytes.
     #[serde(borrow)]
-    pub argv: Packed<'a>,
+    pub argv: PackedStrings<'a>,
     /// The user that it runs as.
     pub uid: u32,
     /// Whether it runs in the foreground or in the background.
-    pub lifetime: Lifetime,
+    pub mode: ProcessMode,
     /// The time since its start, in milliseconds.
     pub age_ms: u64,
     /// The bytes of its standard output that are buffered.
-    pub stdout: Kept,
+    pub stdout: BufferedRange,
     /// The same for standard error.
-    pub stderr: Kept,
+    pub stderr: BufferedRange,
     /// How it ended; `None` while it runs.
     pub exit: Option<Exit>,
 }
 
-impl Entry<'_> {
+impl ProcessEntry<'_> {
     /// Returns whether all texts are within their limits.
     pub(crate) fn is_valid(&self) -> bool {
         self.tag.len() <= MAX_TAG && self.argv.byte_len() <= MAX_COMMAND
@@ -181,25 +181,25 @@ impl Entry<'_> {
 
 /// A process in a list, with its descendants that outlived it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Tree<'a> {
+pub struct ProcessTree<'a> {
     /// The process itself.
     #[serde(borrow)]
-    pub entry: Entry<'a>,
+    pub entry: ProcessEntry<'a>,
     /// The pids of the descendants, four bytes each, little-endian: at most
-    /// [`MAX_LEFT`] of them.
+    /// [`MAX_DESCENDANTS`] of them.
     #[serde(with = "serde_bytes")]
     pub pids: &'a [u8],
     /// Their command names (`comm`), in the same order, at most
-    /// [`MAX_LEFT_NAME`] bytes each.
+    /// [`MAX_COMMAND_NAME`] bytes each.
     #[serde(borrow)]
-    pub names: Packed<'a>,
+    pub names: PackedStrings<'a>,
     /// Whether there are more than these.
     pub more: bool,
 }
 
-impl<'a> Tree<'a> {
+impl<'a> ProcessTree<'a> {
     /// Iterates over the descendants that outlived it: pids and command names.
-    pub fn left(&self) -> impl Iterator<Item = (u32, &'a [u8])> {
+    pub fn descendants(&self) -> impl Iterator<Item = (u32, &'a [u8])> {
         let (pids, _) = self.pids.as_chunks();
         let names = self.names.iter().map(core::ffi::CStr::to_bytes);
         pids.iter().copied().map(u32::from_le_bytes).zip(names)
@@ -210,15 +210,15 @@ impl<'a> Tree<'a> {
         let count = self.names.iter().count();
         let mut names = self.names.iter();
         self.entry.is_valid()
-            && count <= MAX_LEFT
+            && count <= MAX_DESCENDANTS
             && count.checked_mul(size_of::<u32>()) == Some(self.pids.len())
-            && names.all(|name| name.count_bytes() <= MAX_LEFT_NAME)
+            && names.all(|name| name.count_bytes() <= MAX_COMMAND_NAME)
     }
 }
 
 /// The range of an output that the agent has buffered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Kept {
+pub struct BufferedRange {
     /// The offset of the oldest byte.
     pub start: u64,
     /// The offset after the newest byte: the total number of bytes written.
@@ -229,7 +229,7 @@ pub struct Kept {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exit {
     /// Why it ended.
-    pub cause: Cause,
+    pub cause: ExitCause,
     /// Processor time in user mode, in microseconds.
     pub user_us: u64,
     /// Processor time in kernel mode, in microseconds.
@@ -256,7 +256,7 @@ pub struct Exit {
 /// Why a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub enum Cause {
+pub enum ExitCause {
     /// It exited with this code.
     Code(u8),
     /// This signal terminated it.

@@ -14,11 +14,11 @@ use crate::{
 /// A request about terminals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub enum Terminal<'a> {
+pub enum TerminalRequest<'a> {
     /// Starts a program on a new terminal:
     /// [`Outcome::Spawned`](crate::Outcome::Spawned).
     #[serde(borrow)]
-    Open(Open<'a>),
+    Open(OpenTerminal<'a>),
     /// Attaches to a terminal's input and output. As
     /// [`Request::Attach`](crate::Request::Attach), but any number of streams may
     /// send input, and the end of the channel `Stdin` is ignored.
@@ -46,10 +46,10 @@ pub enum Terminal<'a> {
     /// [`Conflict`](crate::FailureKind::Conflict) while the program has not read
     /// the input before it.
     #[serde(borrow)]
-    Type(Typing<'a>),
+    WriteInput(WriteInput<'a>),
     /// Returns the state of the terminal:
     /// [`Outcome::Terminal`](crate::Outcome::Terminal).
-    Look {
+    GetState {
         /// The terminal.
         #[serde(borrow)]
         process: Selector<'a>,
@@ -72,7 +72,7 @@ pub enum Terminal<'a> {
 
 /// The parameters of starting a program on a new terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Open<'a> {
+pub struct OpenTerminal<'a> {
     /// The program. It runs in the background, and the source of its standard
     /// input is ignored.
     #[serde(borrow)]
@@ -80,17 +80,17 @@ pub struct Open<'a> {
     /// The size of the terminal.
     pub size: Size,
     /// What happens to output while no stream is attached.
-    pub unread: Unread,
+    pub unread: UnreadOutput,
 }
 
 /// What happens to a terminal's output while no stream is attached. With attached
 /// streams, the program blocks on the fastest of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Unread {
+pub enum UnreadOutput {
     /// The oldest bytes are dropped.
-    Dropped,
+    DropOldest,
     /// The program blocks until a stream reads.
-    Kept,
+    Block,
 }
 
 /// The parameters of attaching to a terminal's input and output.
@@ -108,23 +108,23 @@ pub struct AttachTerminal<'a> {
 
 /// The parameters of writing input without an attached stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Typing<'a> {
+pub struct WriteInput<'a> {
     /// The terminal.
     #[serde(borrow)]
     pub process: Selector<'a>,
     /// The input.
     pub bytes: &'a [u8],
     /// The kind of input.
-    pub kind: Typed,
+    pub kind: InputKind,
 }
 
 /// The kind of input that is written without an attached stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Typed {
+pub enum InputKind {
     /// The reply of a terminal emulator to a query of the program. Only the reply
     /// of the client that attached first is accepted: the program would take
     /// further replies for keyboard input.
-    Answer {
+    QueryReply {
         /// The client that sends the reply.
         writer: u64,
     },

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use proptest::prelude::*;
-use vmcell_wire::boot::{AGENT_MARK, Boot, BootFileError, BootLink, MAX_BOOT_FILE};
+use vmcell_wire::boot::{BOOT_FILE_MARKER, Boot, BootFileError, BootLink, MAX_BOOT_FILE};
 
 const BOOT: Boot<'static> = Boot {
     boot_id: [1; 16],
@@ -12,8 +12,8 @@ const BOOT: Boot<'static> = Boot {
     wall_time_ns: 300,
     hostname: "cell",
     root_device: "/dev/vda",
-    link: BootLink::Ports,
-    disk_is_kept: true,
+    link: BootLink::Serial,
+    disk_is_persistent: true,
 };
 
 /// The encoding of [`BOOT`] in all generations so far.
@@ -44,7 +44,7 @@ fn generation_1() {
 fn before_there_were_generations() {
     let error = Boot::from_file(&contents()).unwrap_err();
     assert_eq!(error, BootFileError::WithoutVersion);
-    assert!(error.to_string().contains(AGENT_MARK));
+    assert!(error.to_string().contains(BOOT_FILE_MARKER));
     assert!(error.to_string().contains("host library is older"));
     assert_eq!(Boot::from_file(b""), Err(BootFileError::WithoutVersion));
 }

@@ -3,10 +3,10 @@
 
 use proptest::{prelude::*, sample::Index};
 use vmcell_wire::{
-    Attach, Attached, Cause, CgroupLimits, Channel, Decoder, Entry, Event, Exit, Failure,
-    FailureKind, Header, Hello, Item, Kept, Kind, Lifetime, Outcome, Output, Packed, PackedBuf,
-    Peer, Position, Request, Resume, Rlimit, Rlimits, RlimitsBuf, Selector, Stage, Start, Stdin,
-    StreamId, WireError, encode,
+    Attach, Attached, BufferedRange, CgroupLimits, Channel, Decoder, Event, Exit, ExitCause,
+    Failure, FailureKind, Header, Hello, Item, Kind, Outcome, Output, PackedStrings,
+    PackedStringsBuf, Peer, Position, ProcessEntry, ProcessMode, Request, Resume, Rlimit, Rlimits,
+    RlimitsBuf, Selector, Stage, Start, Stdin, StreamId, WireError, encode,
     limits::{MAX_COMMAND, MAX_FAILURE_TEXT, MAX_PAYLOAD, MAX_TAG},
 };
 
@@ -20,10 +20,10 @@ fn text(pattern: &'static str) -> impl Strategy<Value = &'static str> {
     pattern.prop_map(|text| leak(text).as_str())
 }
 
-fn packed() -> impl Strategy<Value = Packed<'static>> {
+fn packed() -> impl Strategy<Value = PackedStrings<'static>> {
     let string = prop::collection::vec(1..=255u8, 0..40);
     prop::collection::vec(string, 0..6).prop_map(|strings| {
-        let mut packed = PackedBuf::new();
+        let mut packed = PackedStringsBuf::new();
         assert!(strings.iter().all(|string| packed.push(string)));
         leak(packed).as_packed()
     })
@@ -47,8 +47,8 @@ fn stdin() -> impl Strategy<Value = Stdin> {
     prop_oneof![Just(Stdin::Empty), Just(Stdin::Stream)]
 }
 
-fn lifetime() -> impl Strategy<Value = Lifetime> {
-    prop_oneof![Just(Lifetime::Foreground), Just(Lifetime::Background)]
+fn mode() -> impl Strategy<Value = ProcessMode> {
+    prop_oneof![Just(ProcessMode::Foreground), Just(ProcessMode::Background)]
 }
 
 fn position() -> impl Strategy<Value = Position> {
@@ -68,12 +68,12 @@ fn start() -> impl Strategy<Value = Start<'static>> {
     let directory = prop::collection::vec(any::<u8>(), 0..40).prop_map(|cwd| leak(cwd).as_slice());
     let program = (packed(), packed(), directory, rlimits(), stdin());
     let switches = any::<(bool, bool, Option<u16>, i8)>();
-    let bounds = (lifetime(), any::<(u64, u32, u64, u32, u32)>());
+    let bounds = (mode(), any::<(u64, u32, u64, u32, u32)>());
     (names, program, switches, bounds).prop_map(|(names, program, switches, bounds)| {
         let (ticket, tag, user) = names;
         let (argv, env, cwd, rlimits, stdin) = program;
         let (default_env, make_cwd, umask, nice) = switches;
-        let (lifetime, (timeout_ms, keep, memory, pids, cpu_milli)) = bounds;
+        let (mode, (timeout_ms, keep, memory, pids, cpu_milli)) = bounds;
         Start {
             ticket,
             tag,
@@ -87,7 +87,7 @@ fn start() -> impl Strategy<Value = Start<'static>> {
             nice,
             rlimits,
             stdin,
-            lifetime,
+            mode,
             timeout_ms,
             keep,
             limits: CgroupLimits {
@@ -134,11 +134,11 @@ fn request() -> impl Strategy<Value = Request<'static>> {
 
 fn exit() -> impl Strategy<Value = Exit> {
     let cause = prop_oneof![
-        any::<u8>().prop_map(Cause::Code),
-        any::<u8>().prop_map(Cause::Signal),
-        Just(Cause::Timeout),
-        Just(Cause::OutOfMemory),
-        Just(Cause::Killed),
+        any::<u8>().prop_map(ExitCause::Code),
+        any::<u8>().prop_map(ExitCause::Signal),
+        Just(ExitCause::Timeout),
+        Just(ExitCause::OutOfMemory),
+        Just(ExitCause::Killed),
     ];
     (cause, any::<[u64; 6]>(), any::<(bool, u32, Option<bool>)>()).prop_map(
         |(cause, numbers, (outputs_cut, oom_kills, tree_ended))| {
@@ -166,20 +166,20 @@ fn exit() -> impl Strategy<Value = Exit> {
     )
 }
 
-fn entry() -> impl Strategy<Value = Entry<'static>> {
+fn entry() -> impl Strategy<Value = ProcessEntry<'static>> {
     let names = (any::<[u32; 3]>(), text("[a-z]{0,64}"), packed());
-    let state = (lifetime(), any::<[u64; 5]>(), prop::option::of(exit()));
+    let state = (mode(), any::<[u64; 5]>(), prop::option::of(exit()));
     (names, state).prop_map(
-        |(([id, pid, uid], tag, argv), (lifetime, [age_ms, a, b, c, d], exit))| Entry {
+        |(([id, pid, uid], tag, argv), (mode, [age_ms, a, b, c, d], exit))| ProcessEntry {
             id,
             pid,
             tag,
             argv,
             uid,
-            lifetime,
+            mode,
             age_ms,
-            stdout: Kept { start: a, end: b },
-            stderr: Kept { start: c, end: d },
+            stdout: BufferedRange { start: a, end: b },
+            stderr: BufferedRange { start: c, end: d },
             exit,
         },
     )
@@ -279,7 +279,7 @@ fn hold_no_more_than_arrived(peer: Peer, bytes: &[u8], step: usize) -> Result<()
             }
         }
         // A vector doubles its capacity, independent of what a header claims.
-        prop_assert!(decoder.held() <= 2 * bytes.len() + 64);
+        prop_assert!(decoder.buffer_capacity() <= 2 * bytes.len() + 64);
     }
     Ok(())
 }
@@ -433,7 +433,7 @@ proptest! {
             let mut header = length.to_le_bytes().to_vec();
             header.extend_from_slice(&[id, 0, 0, kind]);
             let outcome = decoder.decode(&mut &header[..]).is_ok();
-            prop_assert_eq!(decoder.held(), 0);
+            prop_assert_eq!(decoder.buffer_capacity(), 0);
             prop_assert!(!outcome || length <= MAX_PAYLOAD);
             // Cancel, Ack and the ends have no payload.
             let bare = matches!(kind, 0x05 | 0x06 | 0x20..=0x22);
@@ -555,20 +555,20 @@ fn malformed_messages_are_refused() {
 fn a_listed_process_with_a_text_past_its_limit_is_refused() {
     let stream = StreamId::new(1).unwrap();
     let refused = |tag: usize, command: usize| {
-        let mut argv = PackedBuf::new();
+        let mut argv = PackedStringsBuf::new();
         // Two strings: the limit applies to the list, not to each string.
         assert!(argv.push(b"") && argv.push(&vec![b'x'; command - 2]));
         assert_eq!(argv.as_packed().byte_len(), command);
-        let entry = Entry {
+        let entry = ProcessEntry {
             id: 1,
             pid: 1,
             tag: &"x".repeat(tag),
             argv: argv.as_packed(),
             uid: 0,
-            lifetime: Lifetime::Background,
+            mode: ProcessMode::Background,
             age_ms: 0,
-            stdout: Kept { start: 0, end: 0 },
-            stderr: Kept { start: 0, end: 0 },
+            stdout: BufferedRange { start: 0, end: 0 },
+            stderr: BufferedRange { start: 0, end: 0 },
             exit: None,
         };
         let mut bytes = Vec::new();
@@ -593,7 +593,7 @@ fn a_listed_process_with_a_text_past_its_limit_is_refused() {
 #[test]
 fn a_start_with_a_list_that_is_cut_off_is_not_understood() {
     let stream = StreamId::new(1).unwrap();
-    let mut argv = PackedBuf::new();
+    let mut argv = PackedStringsBuf::new();
     assert!(argv.push(b"true"));
     let mut rlimits = RlimitsBuf::new();
     rlimits.push(Rlimit {
@@ -633,7 +633,7 @@ fn a_start_with_a_list_that_is_cut_off_is_not_understood() {
 
 #[test]
 fn a_request_that_does_not_fit_is_not_written() {
-    let mut argv = PackedBuf::new();
+    let mut argv = PackedStringsBuf::new();
     assert!(argv.push(&vec![b'x'; MAX_PAYLOAD as usize]));
     let request = Request::Start(plain_start(argv.as_packed()));
     let mut bytes = Vec::new();
@@ -642,12 +642,12 @@ fn a_request_that_does_not_fit_is_not_written() {
     assert!(bytes.is_empty());
 }
 
-fn plain_start(argv: Packed<'_>) -> Start<'_> {
+fn plain_start(argv: PackedStrings<'_>) -> Start<'_> {
     Start {
         ticket: 1,
         tag: "plain",
         argv,
-        env: Packed::default(),
+        env: PackedStrings::default(),
         default_env: true,
         cwd: b"",
         make_cwd: false,
@@ -656,7 +656,7 @@ fn plain_start(argv: Packed<'_>) -> Start<'_> {
         nice: 0,
         rlimits: Rlimits::default(),
         stdin: Stdin::Empty,
-        lifetime: Lifetime::Foreground,
+        mode: ProcessMode::Foreground,
         timeout_ms: 0,
         keep: 0,
         limits: CgroupLimits::default(),

@@ -6,9 +6,9 @@ use proptest::{prelude::*, sample::Index};
 use vmcell_wire::{
     Failure, FailureKind, Request, Stage, StreamId, WireError, encode,
     files::{
-        Answer, Change, ChangeKind, Content, EditRecord, Expect, FileEntry, FileKind, Files, Meta,
-        Owner, Receive, Send, Time, TreeRecord, Usage, Walk, Work, Write, WritePlace, Xattrs,
-        XattrsBuf,
+        Change, ChangeKind, Content, EditRecord, FileEntry, FileKind, FileOperation, FileReply,
+        FileRequest, Metadata, Owner, Precondition, Receive, Send, Time, TreeRecord, Usage, Walk,
+        Write, WriteMode, Xattrs, XattrsBuf,
         record::{self, Piece, Reader},
     },
     limits::{MAX_INLINE, MAX_PATH, MAX_RECORD, MAX_XATTRS},
@@ -26,9 +26,12 @@ fn message(value: &impl serde::Serialize) -> String {
 
 /// Returns the bytes of a request after its header, the kind of request and the
 /// root.
-fn work(work: Work<'_>) -> String {
+fn operation(operation: FileOperation<'_>) -> String {
     let mut bytes = Vec::new();
-    let request = Request::Files(Files { root: b"/w", work });
+    let request = Request::Files(FileRequest {
+        root: b"/w",
+        operation,
+    });
     encode::open(&mut bytes, StreamId::new(1).unwrap(), &request).unwrap();
     let text = hex(&bytes);
     text.split_once("010000020a022f77").unwrap().1.to_owned()
@@ -39,7 +42,7 @@ fn golden_bytes_of_requests() {
     let owner = Owner::OfDirectory;
     let table = [
         (
-            Work::Read {
+            FileOperation::Read {
                 path: b"p",
                 offset: 300,
                 length: u64::MAX,
@@ -47,10 +50,10 @@ fn golden_bytes_of_requests() {
             "000170ac02ffffffffffffffffff01",
         ),
         (
-            Work::Write(Write {
+            FileOperation::Write(Write {
                 path: b"p",
-                place: WritePlace::At(5),
-                expect: Expect::Absent,
+                write_mode: WriteMode::At(5),
+                precondition: Precondition::Absent,
                 mode: Some(0o755),
                 owner: Owner::User("u"),
                 size: None,
@@ -59,7 +62,7 @@ fn golden_bytes_of_requests() {
             "01017002050101ed030101750001",
         ),
         (
-            Work::Stat {
+            FileOperation::Stat {
                 path: b"p",
                 follow: true,
                 digest: false,
@@ -67,7 +70,7 @@ fn golden_bytes_of_requests() {
             "0201700100",
         ),
         (
-            Work::Walk(Walk {
+            FileOperation::Walk(Walk {
                 path: b"p",
                 depth: 1,
                 top: true,
@@ -81,7 +84,7 @@ fn golden_bytes_of_requests() {
             "0301700101012a01610162010001",
         ),
         (
-            Work::MakeDirectory {
+            FileOperation::MakeDirectory {
                 path: b"p",
                 mode: None,
                 owner: Owner::OfRecord,
@@ -89,14 +92,14 @@ fn golden_bytes_of_requests() {
             "0401700002",
         ),
         (
-            Work::Remove {
+            FileOperation::Remove {
                 path: b"p",
                 tree: true,
             },
             "05017001",
         ),
         (
-            Work::Rename {
+            FileOperation::Rename {
                 from: b"p",
                 to: b"q",
                 replace: true,
@@ -104,7 +107,7 @@ fn golden_bytes_of_requests() {
             "060170017101",
         ),
         (
-            Work::Copy {
+            FileOperation::Copy {
                 from: b"p",
                 to: b"q",
                 owner,
@@ -112,7 +115,7 @@ fn golden_bytes_of_requests() {
             "070170017100",
         ),
         (
-            Work::SetMode {
+            FileOperation::SetMode {
                 path: b"p",
                 mode: 7,
                 tree: false,
@@ -120,7 +123,7 @@ fn golden_bytes_of_requests() {
             "0801700700",
         ),
         (
-            Work::SetOwner {
+            FileOperation::SetOwner {
                 path: b"p",
                 owner,
                 tree: true,
@@ -128,7 +131,7 @@ fn golden_bytes_of_requests() {
             "0901700001",
         ),
         (
-            Work::Symlink {
+            FileOperation::Symlink {
                 path: b"p",
                 target: b"t",
                 owner,
@@ -136,7 +139,7 @@ fn golden_bytes_of_requests() {
             "0a0170017400",
         ),
         (
-            Work::Touch {
+            FileOperation::Touch {
                 path: b"p",
                 modified: Some(Time {
                     seconds: -1,
@@ -146,10 +149,10 @@ fn golden_bytes_of_requests() {
             },
             "0b017001010200",
         ),
-        (Work::Usage { path: b"p" }, "0c0170"),
-        (Work::Sync { path: b"p" }, "0d0170"),
+        (FileOperation::Usage { path: b"p" }, "0c0170"),
+        (FileOperation::Sync { path: b"p" }, "0d0170"),
         (
-            Work::Watch {
+            FileOperation::Watch {
                 path: b"p",
                 recursive: true,
                 debounce_ms: 100,
@@ -157,7 +160,7 @@ fn golden_bytes_of_requests() {
             "0e01700164",
         ),
         (
-            Work::Receive(Receive {
+            FileOperation::Receive(Receive {
                 path: b"p",
                 owner,
                 sync: false,
@@ -165,17 +168,17 @@ fn golden_bytes_of_requests() {
             "0f01700000",
         ),
         (
-            Work::Send(Send {
+            FileOperation::Send(Send {
                 path: b"p",
                 include: b"",
                 exclude: b"b",
             }),
             "100170000162",
         ),
-        (Work::Edit { path: b"p", owner }, "11017000"),
+        (FileOperation::Edit { path: b"p", owner }, "11017000"),
     ];
     for (value, bytes) in table {
-        assert_eq!(work(value), bytes, "{value:?}");
+        assert_eq!(operation(value), bytes, "{value:?}");
     }
 }
 
@@ -201,14 +204,14 @@ fn golden_bytes_of_answers() {
         digest: None,
     };
     assert_eq!(
-        message(&Answer::Entry(entry)),
+        message(&FileReply::Entry(entry)),
         concat!(
             "15000000", "00", "0170", "02", "ff03", "01020304", "01750167", "0a06", "0708", "0174",
             "00"
         )
     );
     let failure = Failure::from_errno(2, Stage::File, "x");
-    let problem = Answer::Problem {
+    let problem = FileReply::Problem {
         path: b"p",
         failure,
     };
@@ -223,13 +226,13 @@ fn golden_bytes_of_answers() {
         allocated: 4,
         problems: 5,
     };
-    assert_eq!(message(&Answer::Usage(usage)), "06000000020102030405");
+    assert_eq!(message(&FileReply::Usage(usage)), "06000000020102030405");
     let change = Change {
         kind: ChangeKind::Overflow,
         path: b"",
     };
-    assert_eq!(message(&Answer::Change(change)), "03000000030400");
-    let received = Answer::Received {
+    assert_eq!(message(&FileReply::Change(change)), "03000000030400");
+    let received = FileReply::Received {
         entries: 1,
         bytes: 2,
     };
@@ -240,7 +243,7 @@ fn golden_bytes_of_answers() {
 fn golden_bytes_of_trees_and_edits() {
     let mut xattrs = XattrsBuf::new();
     assert!(xattrs.push(b"user.a", b"v"));
-    let meta = Meta {
+    let meta = Metadata {
         mode: 0o644,
         uid: 1,
         gid: 2,
@@ -251,7 +254,7 @@ fn golden_bytes_of_trees_and_edits() {
         xattrs: xattrs.as_xattrs(),
     };
     let meta_bytes = "a40301020604 0a 06 757365722e61 0100 76".replace(' ', "");
-    let plain = Meta {
+    let plain = Metadata {
         xattrs: Xattrs::NONE,
         ..meta
     };
@@ -268,7 +271,7 @@ fn golden_bytes_of_trees_and_edits() {
             TreeRecord::File {
                 name: b"n",
                 meta: plain,
-                content: Content::Whole(b"xy"),
+                content: Content::Inline(b"xy"),
             },
             "02016ea4030102060400000278 79".replace(' ', ""),
         ),
@@ -276,7 +279,7 @@ fn golden_bytes_of_trees_and_edits() {
             TreeRecord::File {
                 name: b"n",
                 meta: plain,
-                content: Content::Parts { size: 300 },
+                content: Content::Chunked { size: 300 },
             },
             "02016ea403010206040001ac02".to_owned(),
         ),
@@ -310,13 +313,13 @@ fn golden_bytes_of_trees_and_edits() {
         let text = message(&value);
         assert_eq!(text.split_at(8).1, bytes, "{value:?}");
     }
-    let expect = Expect::Digest([9; 32]);
+    let precondition = Precondition::Digest([9; 32]);
     let digest = format!("02{}", "09".repeat(32));
     let table = [
         (
             EditRecord::Put {
                 path: b"p",
-                expect,
+                precondition,
                 mode: None,
                 length: 300,
             },
@@ -325,7 +328,7 @@ fn golden_bytes_of_trees_and_edits() {
         (
             EditRecord::PutLink {
                 path: b"p",
-                expect: Expect::Anything,
+                precondition: Precondition::Anything,
                 target: b"t",
             },
             "010170000174".to_owned(),
@@ -333,13 +336,16 @@ fn golden_bytes_of_trees_and_edits() {
         (
             EditRecord::SetMode {
                 path: b"p",
-                expect: Expect::Absent,
+                precondition: Precondition::Absent,
                 mode: 5,
             },
             "0201700105".to_owned(),
         ),
         (
-            EditRecord::Remove { path: b"p", expect },
+            EditRecord::Remove {
+                path: b"p",
+                precondition,
+            },
             format!("030170{digest}"),
         ),
     ];
@@ -351,7 +357,7 @@ fn golden_bytes_of_trees_and_edits() {
 
 #[test]
 fn a_name_in_a_tree_is_one_name() {
-    let meta = Meta {
+    let meta = Metadata {
         mode: 0,
         uid: 0,
         gid: 0,
@@ -366,7 +372,7 @@ fn a_name_in_a_tree_is_one_name() {
             TreeRecord::File {
                 name,
                 meta,
-                content: Content::Whole(b""),
+                content: Content::Inline(b""),
             },
             TreeRecord::Symlink {
                 name,
@@ -409,10 +415,10 @@ fn a_name_in_a_tree_is_one_name() {
     let whole = |bytes| TreeRecord::File {
         name: b"n",
         meta,
-        content: Content::Whole(bytes),
+        content: Content::Inline(bytes),
     };
     assert!(!whole(&large).is_valid() && whole(&large[1..]).is_valid());
-    let mode = Meta {
+    let mode = Metadata {
         mode: 0o10000,
         ..meta
     };
@@ -512,7 +518,7 @@ proptest! {
         prop_assert_eq!(&whole, &read(bytes.chunks(size)));
         for message in &whole.messages {
             prop_assert!(message.len() <= MAX_RECORD);
-            let _ = record::decode::<Answer<'_>>(message).map(|answer| answer.is_valid());
+            let _ = record::decode::<FileReply<'_>>(message).map(|answer| answer.is_valid());
             let _ = record::decode::<TreeRecord<'_>>(message).map(|record| record.is_valid());
             let _ = record::decode::<EditRecord<'_>>(message).map(|record| record.is_valid());
         }
@@ -544,12 +550,12 @@ fn answers_keep_their_limits() {
     let text = "x".repeat(1000);
     let failure = Failure::new(FailureKind::Other, Stage::File, &text);
     for answer in [
-        Answer::Problem { path: b"", failure },
-        Answer::Problem {
+        FileReply::Problem { path: b"", failure },
+        FileReply::Problem {
             path: &long,
             failure: Failure::new(FailureKind::Other, Stage::File, ""),
         },
-        Answer::Change(Change {
+        FileReply::Change(Change {
             kind: ChangeKind::Created,
             path: &long,
         }),

@@ -9,10 +9,10 @@
 #![allow(clippy::unwrap_used)]
 
 use vmcell_wire::{
-    Attach, Attached, Capabilities, Cause, CgroupLimits, Channel, Entry, Event, Exit, Failure,
-    FailureKind, Hello, Kept, Lifetime, Outcome, Output, PackedBuf, Position, Request, Resume,
-    Rlimit, RlimitsBuf, Selector, Stage, Start, Stdin, StreamId, Tree, boot::Boot, boot::BootLink,
-    encode, reset::ResetKey,
+    Attach, Attached, BufferedRange, Capabilities, CgroupLimits, Channel, Event, Exit, ExitCause,
+    Failure, FailureKind, Hello, Outcome, Output, PackedStringsBuf, Position, ProcessEntry,
+    ProcessMode, ProcessTree, Request, Resume, Rlimit, RlimitsBuf, Selector, Stage, Start, Stdin,
+    StreamId, boot::Boot, boot::BootLink, encode, reset::ResetKey,
 };
 
 fn hex(bytes: &[u8]) -> String {
@@ -37,14 +37,14 @@ fn close(outcome: Outcome<'_>) -> String {
     frame(|out, stream| encode::close(out, stream, &outcome).unwrap())
 }
 
-fn packed(strings: &[&[u8]]) -> PackedBuf {
-    let mut packed = PackedBuf::new();
+fn packed(strings: &[&[u8]]) -> PackedStringsBuf {
+    let mut packed = PackedStringsBuf::new();
     assert!(strings.iter().all(|string| packed.push(string)));
     packed
 }
 
 /// A minimal request to start a program.
-fn plain_start(argv: &PackedBuf) -> Start<'_> {
+fn plain_start(argv: &PackedStringsBuf) -> Start<'_> {
     Start {
         ticket: 0,
         tag: "",
@@ -58,14 +58,14 @@ fn plain_start(argv: &PackedBuf) -> Start<'_> {
         nice: 0,
         rlimits: Default::default(),
         stdin: Stdin::Empty,
-        lifetime: Lifetime::Foreground,
+        mode: ProcessMode::Foreground,
         timeout_ms: 0,
         keep: 0,
         limits: CgroupLimits::default(),
     }
 }
 
-fn exit(cause: Cause) -> Exit {
+fn exit(cause: ExitCause) -> Exit {
     Exit {
         cause,
         user_us: 1,
@@ -181,7 +181,7 @@ fn start() {
             "00",
             "00",
             "00",
-            "00", // stdin, lifetime, timeout_ms, keep
+            "00", // stdin, mode, timeout_ms, keep
             "000000",
         )
     );
@@ -205,7 +205,7 @@ fn start() {
         nice: -1,
         rlimits: rlimits.as_rlimits(),
         stdin: Stdin::Stream,
-        lifetime: Lifetime::Background,
+        mode: ProcessMode::Background,
         timeout_ms: 300,
         keep: 65536,
         limits: CgroupLimits {
@@ -237,7 +237,7 @@ fn start() {
             "01",
             "01",
             "ac02",
-            "808004", // stdin, lifetime, timeout_ms, keep
+            "808004", // stdin, mode, timeout_ms, keep
             "8080808001",
             "ac02",
             "dc0b", // memory, pids, cpu_milli
@@ -335,16 +335,16 @@ fn events() {
 #[test]
 fn listed() {
     let argv = packed(&[b"ls"]);
-    let running = Entry {
+    let running = ProcessEntry {
         id: 5,
         pid: 300,
         tag: "job",
         argv: argv.as_packed(),
         uid: 1000,
-        lifetime: Lifetime::Background,
+        mode: ProcessMode::Background,
         age_ms: 128,
-        stdout: Kept { start: 1, end: 300 },
-        stderr: Kept { start: 0, end: 0 },
+        stdout: BufferedRange { start: 1, end: 300 },
+        stderr: BufferedRange { start: 0, end: 0 },
         exit: None,
     };
     assert_eq!(
@@ -360,13 +360,13 @@ fn listed() {
             "01",
             "8001",
             "01ac02",
-            "0000", // uid, lifetime, age_ms, stdout, stderr
+            "0000", // uid, mode, age_ms, stdout, stderr
             "00",
         )
     );
-    let ended = Entry {
-        lifetime: Lifetime::Foreground,
-        exit: Some(exit(Cause::Code(255))),
+    let ended = ProcessEntry {
+        mode: ProcessMode::Foreground,
+        exit: Some(exit(ExitCause::Code(255))),
         ..running
     };
     assert_eq!(
@@ -392,13 +392,13 @@ fn listed() {
         )
     );
     let names = packed(&[b"sh", b"x"]);
-    let tree = Tree {
+    let tree = ProcessTree {
         entry: ended,
         pids: &[0x2c, 1, 0, 0, 7, 0, 0, 0],
         names: names.as_packed(),
         more: true,
     };
-    assert!(tree.left().eq([(300, &b"sh"[..]), (7, b"x")]));
+    assert!(tree.descendants().eq([(300, &b"sh"[..]), (7, b"x")]));
     assert_eq!(
         event(Event::ListedTree(tree)),
         concat!(
@@ -435,7 +435,7 @@ fn outcomes() {
     );
     assert_eq!(close(Outcome::Pong), "010000000c0b0a0401");
     assert_eq!(
-        close(Outcome::Exited(exit(Cause::Signal(9)))),
+        close(Outcome::Exited(exit(ExitCause::Signal(9)))),
         concat!(
             "0d0000000c0b0a04",
             "02",
@@ -462,11 +462,11 @@ fn outcomes() {
 #[test]
 fn causes() {
     let causes = [
-        (Cause::Code(255), "00ff"),
-        (Cause::Signal(9), "0109"),
-        (Cause::Timeout, "02"),
-        (Cause::OutOfMemory, "03"),
-        (Cause::Killed, "04"),
+        (ExitCause::Code(255), "00ff"),
+        (ExitCause::Signal(9), "0109"),
+        (ExitCause::Timeout, "02"),
+        (ExitCause::OutOfMemory, "03"),
+        (ExitCause::Killed, "04"),
     ];
     for (cause, bytes) in causes {
         let length = 11 + bytes.len() / 2;
@@ -479,7 +479,7 @@ fn causes() {
     for (tree_ended, length, bytes) in [(Some(false), 13, "0100"), (None, 12, "00")] {
         let exit = Exit {
             tree_ended,
-            ..exit(Cause::Signal(9))
+            ..exit(ExitCause::Signal(9))
         };
         assert_eq!(
             close(Outcome::Exited(exit)),
@@ -573,14 +573,14 @@ fn boot_file() {
         wall_time_ns: 300,
         hostname: "cell",
         root_device: "/dev/vda",
-        link: BootLink::Ports,
-        disk_is_kept: true,
+        link: BootLink::Serial,
+        disk_is_persistent: true,
     };
     let vsock = BootLink::Vsock {
         port: 1024,
         ready_port: 300,
     };
-    for (link, expected) in [(BootLink::Ports, "00"), (vsock, "018008ac02")] {
+    for (link, expected) in [(BootLink::Serial, "00"), (vsock, "018008ac02")] {
         let boot = Boot { link, ..boot };
         let bytes = boot.encode().unwrap();
         assert_eq!(

@@ -1,14 +1,14 @@
 //! The exact bytes of the parameters for an agent in namespaces.
 
-use vmcell_wire::namespaces::{Ids, Namespaces};
+use vmcell_wire::namespaces::{IdMapping, Namespaces};
 
 #[test]
 fn what_the_host_tells_an_agent_in_namespaces() {
-    let single = Ids::Single {
+    let single = IdMapping::Single {
         uid: 1000,
         gid: 100,
     };
-    let range = Ids::Range {
+    let range = IdMapping::Range {
         first: 65536,
         count: 2,
     };

@@ -3,16 +3,16 @@
 
 use proptest::{collection::vec, prelude::*, sample::select};
 use vmcell_wire::pattern::{
-    Filter, Glob, MAX_PATTERN, MAX_RULES, MAX_RULES_BYTES, PatternError, PatternFault, Rules,
-    Selection, Verdict,
+    Filter, Glob, MAX_PATTERN, MAX_RULES, MAX_RULES_BYTES, PatternError, PatternErrorKind,
+    RuleMatch, Rules, Selection,
 };
 
 fn glob(pattern: &[u8]) -> Glob {
     Glob::new(pattern).unwrap()
 }
 
-fn fault(pattern: &[u8]) -> PatternFault {
-    Glob::new(pattern).unwrap_err().fault
+fn kind(pattern: &[u8]) -> PatternErrorKind {
+    Glob::new(pattern).unwrap_err().kind
 }
 
 #[test]
@@ -74,17 +74,17 @@ fn names_need_not_be_text() {
 #[test]
 fn a_malformed_glob_is_refused() {
     for pattern in ["[", "a[b", "[!", "[]", "[a-", r"[\", "[[:digit:]", "[[:"] {
-        assert_eq!(fault(pattern.as_bytes()), PatternFault::UnclosedBracket);
+        assert_eq!(kind(pattern.as_bytes()), PatternErrorKind::UnclosedBracket);
     }
     for pattern in ["[[:digits:]]", "[[::]]", "x/[a[:Alpha:]]"] {
-        assert_eq!(fault(pattern.as_bytes()), PatternFault::UnknownClass);
+        assert_eq!(kind(pattern.as_bytes()), PatternErrorKind::UnknownClass);
     }
     for pattern in ["", "/", "/a", "a/", "a//b", "./a", "a/..", r"a/\.", r"a\/"] {
-        assert_eq!(fault(pattern.as_bytes()), PatternFault::BadComponent);
+        assert_eq!(kind(pattern.as_bytes()), PatternErrorKind::BadComponent);
     }
-    assert_eq!(fault(br"a/b\"), PatternFault::TrailingBackslash);
-    assert_eq!(fault(b"a\0b"), PatternFault::ZeroByte);
-    assert_eq!(fault(&[b'a'; MAX_PATTERN + 1]), PatternFault::TooLong);
+    assert_eq!(kind(br"a/b\"), PatternErrorKind::TrailingBackslash);
+    assert_eq!(kind(b"a\0b"), PatternErrorKind::ZeroByte);
+    assert_eq!(kind(&[b'a'; MAX_PATTERN + 1]), PatternErrorKind::TooLong);
     assert!(Glob::new(&[b'a'; MAX_PATTERN]).is_ok());
 }
 
@@ -166,38 +166,38 @@ fn hostile_patterns_and_paths_take_bounded_work() {
     let line = [&b"**/a/".repeat(12)[..], b"b\n"].concat();
     let lines = line.repeat(MAX_RULES);
     let rules = Rules::parse(&lines).unwrap();
-    assert_eq!(rules.verdict(deep, true), Verdict::Unmentioned);
+    assert_eq!(rules.match_path(deep, true), RuleMatch::Unmentioned);
 }
 
 #[test]
 fn lists_are_bounded() {
     let rules = |lines: &[u8]| Rules::parse(lines).map(drop);
-    let whole = |fault| Err(PatternError { line: None, fault });
-    let in_line = |line, fault| {
+    let whole = |kind| Err(PatternError { line: None, kind });
+    let in_line = |line, kind| {
         let line = Some(line);
-        Err(PatternError { line, fault })
+        Err(PatternError { line, kind })
     };
     assert_eq!(rules(&b"a\n\n#c\n".repeat(MAX_RULES)), Ok(()));
     assert_eq!(
         rules(&b"a\n".repeat(MAX_RULES + 1)),
-        whole(PatternFault::TooManyRules)
+        whole(PatternErrorKind::TooManyRules)
     );
     assert_eq!(rules(&[b'\n'; MAX_RULES_BYTES]), Ok(()));
     assert_eq!(
         rules(&[b'\n'; MAX_RULES_BYTES + 1]),
-        whole(PatternFault::TooLarge)
+        whole(PatternErrorKind::TooLarge)
     );
     let long = [b"a\n", &[b'a'; MAX_PATTERN + 1][..]].concat();
-    assert_eq!(rules(&long), in_line(2, PatternFault::TooLong));
+    assert_eq!(rules(&long), in_line(2, PatternErrorKind::TooLong));
     assert_eq!(
         rules(b"a\n#[\n\nb[\n"),
-        in_line(4, PatternFault::UnclosedBracket)
+        in_line(4, PatternErrorKind::UnclosedBracket)
     );
     assert_eq!(
         rules(b"a\r\nb\\\r\n"),
-        in_line(2, PatternFault::TrailingBackslash)
+        in_line(2, PatternErrorKind::TrailingBackslash)
     );
-    assert_eq!(rules(b"a\0"), in_line(1, PatternFault::ZeroByte));
+    assert_eq!(rules(b"a\0"), in_line(1, PatternErrorKind::ZeroByte));
     let error = rules(b"[[:x:]]").unwrap_err().to_string();
     assert!(error.starts_with("line 1: unknown class"), "{error}");
 }
@@ -206,13 +206,13 @@ fn lists_are_bounded() {
 fn without_include_lines_all_is_taken_that_is_not_excluded() {
     let filter = Filter::new(b"# nothing\n\n", b"target\n!/target\n*.o\n!keep/*.o").unwrap();
     let table: &[(&str, bool, Selection)] = &[
-        ("", true, Selection::Take),
-        ("src", true, Selection::Take),
-        ("src/main.c", false, Selection::Take),
+        ("", true, Selection::Include),
+        ("src", true, Selection::Include),
+        ("src/main.c", false, Selection::Include),
         ("src/main.o", false, Selection::Skip),
-        ("target/a", false, Selection::Take),
+        ("target/a", false, Selection::Include),
         ("src/target/a", false, Selection::Skip),
-        ("keep/a.o", false, Selection::Take),
+        ("keep/a.o", false, Selection::Include),
         ("src/target/keep/a.o", false, Selection::Skip),
     ];
     check(&filter, table);
@@ -227,20 +227,20 @@ fn include_lines_take_what_they_match_with_all_below_it() {
     .unwrap();
     let table: &[(&str, bool, Selection)] = &[
         ("", true, Selection::Enter),
-        ("src", true, Selection::Take),
+        ("src", true, Selection::Include),
         // The line matches directories only.
         ("src", false, Selection::Skip),
-        ("src/a/b.c", false, Selection::Take),
+        ("src/a/b.c", false, Selection::Include),
         ("src/a/b.o", false, Selection::Skip),
         ("src/tmp", true, Selection::Skip),
         ("src/tmp/a.c", false, Selection::Skip),
         ("src/old", true, Selection::Enter),
         ("src/old/a.c", false, Selection::Skip),
-        ("src/old/new.c", false, Selection::Take),
+        ("src/old/new.c", false, Selection::Include),
         ("src/old/deep", true, Selection::Skip),
         ("doc", true, Selection::Enter),
         ("doc/a", true, Selection::Enter),
-        ("doc/a/b.md", false, Selection::Take),
+        ("doc/a/b.md", false, Selection::Include),
         ("doc/a/b.txt", false, Selection::Skip),
         ("doc/a/b", true, Selection::Skip),
         ("doc/b.md", false, Selection::Skip),

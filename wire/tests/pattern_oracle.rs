@@ -11,7 +11,7 @@ use std::{
 use ignore::gitignore::GitignoreBuilder;
 use proptest::{collection::vec, prelude::*, sample::select};
 use tempfile::TempDir;
-use vmcell_wire::pattern::{Rules, Verdict};
+use vmcell_wire::pattern::{RuleMatch, Rules};
 
 /// A git work tree. Git treats paths that do not exist in it as files.
 struct Repository(TempDir);
@@ -48,7 +48,7 @@ impl Repository {
     }
 
     /// Returns git's decision about each path, which considers its parents.
-    fn verdicts(&self, lines: &[u8], paths: &[String]) -> Vec<Verdict> {
+    fn verdicts(&self, lines: &[u8], paths: &[String]) -> Vec<RuleMatch> {
         fs::write(self.0.path().join(".gitignore"), lines).unwrap();
         let mut git = self.git();
         git.args(["check-ignore", "--no-index", "--stdin", "-z", "-v", "-n"])
@@ -71,9 +71,9 @@ impl Repository {
             .map(|(record, path)| {
                 assert_eq!(record[3], path.as_bytes());
                 match record[2] {
-                    [] => Verdict::Unmentioned,
-                    [b'!', ..] => Verdict::Included,
-                    _ => Verdict::Excluded,
+                    [] => RuleMatch::Unmentioned,
+                    [b'!', ..] => RuleMatch::Included,
+                    _ => RuleMatch::Excluded,
                 }
             })
             .collect()
@@ -109,16 +109,16 @@ fn paths() -> Vec<String> {
 }
 
 /// Returns the decision of a walk that does not enter excluded directories.
-fn walked(rules: &Rules, path: &str, is_dir: bool) -> Verdict {
+fn walked(rules: &Rules, path: &str, is_dir: bool) -> RuleMatch {
     let parents = path
         .match_indices('/')
         .map(|(end, _)| &path.as_bytes()[..end]);
     for parent in parents {
-        if rules.verdict(parent, true) == Verdict::Excluded {
-            return Verdict::Excluded;
+        if rules.match_path(parent, true) == RuleMatch::Excluded {
+            return RuleMatch::Excluded;
         }
     }
-    rules.verdict(path.as_bytes(), is_dir)
+    rules.match_path(path.as_bytes(), is_dir)
 }
 
 fn agrees_with_git(repository: &Repository, lines: &[u8]) {
@@ -306,7 +306,7 @@ fn git_agrees_on_every_byte_of_every_class() {
             let verdicts = repository.verdicts(line.as_bytes(), &paths);
             for (path, expected) in paths.iter().zip(verdicts) {
                 assert_eq!(
-                    rules.verdict(path.as_bytes(), false),
+                    rules.match_path(path.as_bytes(), false),
                     expected,
                     "{line} on {path:?}"
                 );
@@ -316,7 +316,7 @@ fn git_agrees_on_every_byte_of_every_class() {
 }
 
 /// Returns the decision of the `ignore` crate about one path.
-fn ignored(lines: &[String], path: &str, is_dir: bool) -> Verdict {
+fn ignored(lines: &[String], path: &str, is_dir: bool) -> RuleMatch {
     let mut builder = GitignoreBuilder::new("");
     for line in lines {
         builder.add_line(None::<PathBuf>, line).unwrap();
@@ -324,9 +324,9 @@ fn ignored(lines: &[String], path: &str, is_dir: bool) -> Verdict {
     let verdict = builder.build().unwrap();
     let verdict = verdict.matched(Path::new(path), is_dir);
     match (verdict.is_ignore(), verdict.is_whitelist()) {
-        (true, _) => Verdict::Excluded,
-        (_, true) => Verdict::Included,
-        _ => Verdict::Unmentioned,
+        (true, _) => RuleMatch::Excluded,
+        (_, true) => RuleMatch::Included,
+        _ => RuleMatch::Unmentioned,
     }
 }
 
@@ -341,7 +341,7 @@ proptest! {
         is_dir: bool,
     ) {
         let rules = Rules::parse(lines.join("\n").as_bytes()).unwrap();
-        let verdict = rules.verdict(path.as_bytes(), is_dir);
+        let verdict = rules.match_path(path.as_bytes(), is_dir);
         prop_assert_eq!(verdict, ignored(&lines, &path, is_dir), "{:?}", lines);
     }
 }

@@ -4,12 +4,14 @@
 
 use proptest::prelude::*;
 use vmcell_wire::{
-    Capabilities, Cause, CgroupLimits, Decoder, Event, Exit, Failure, FailureKind, Item, Kept,
-    Lifetime, Outcome, PackedBuf, Peer, Request, Stage, Start, Stdin, StreamId, WireError, encode,
+    BufferedRange, Capabilities, CgroupLimits, Decoder, Event, Exit, ExitCause, Failure,
+    FailureKind, Item, Outcome, PackedStringsBuf, Peer, ProcessMode, Request, Stage, Start, Stdin,
+    StreamId, WireError, encode,
     limits::{MAX_FAILURE_TEXT, MAX_SERVICE_NAME, MAX_TAG},
     service::{
-        Alive, FailureReason, Http, LogStart, Logs, Phase, Probe, Ready, Restart, RestartPolicy,
-        Service, Spec, StartService, State, StopBy, Until, is_valid_name,
+        FailureReason, Http, LivenessProbe, LogStart, Phase, Probe, ReadLog, ReadinessProbe,
+        Restart, RestartPolicy, ServiceRequest, ServiceState, Spec, StartService, StopPolicy,
+        WaitFor, is_valid_name,
     },
 };
 
@@ -45,13 +47,13 @@ fn check(table: &[(String, &str)]) {
     }
 }
 
-fn packed(texts: &[&str]) -> PackedBuf {
-    let mut packed = PackedBuf::new();
+fn packed(texts: &[&str]) -> PackedStringsBuf {
+    let mut packed = PackedStringsBuf::new();
     assert!(texts.iter().all(|text| packed.push(text.as_bytes())));
     packed
 }
 
-fn start(argv: &PackedBuf) -> Start<'_> {
+fn start(argv: &PackedStringsBuf) -> Start<'_> {
     Start {
         ticket: 0,
         tag: "",
@@ -65,7 +67,7 @@ fn start(argv: &PackedBuf) -> Start<'_> {
         nice: 0,
         rlimits: Default::default(),
         stdin: Stdin::Empty,
-        lifetime: Lifetime::Background,
+        mode: ProcessMode::Background,
         timeout_ms: 0,
         keep: 0,
         limits: CgroupLimits::default(),
@@ -78,7 +80,7 @@ const RESTART: Restart = Restart {
     max_pause_ms: 300,
 };
 
-const STOP: StopBy = StopBy {
+const STOP: StopPolicy = StopPolicy {
     signal: 15,
     grace_ms: 2,
 };
@@ -86,15 +88,15 @@ const STOP: StopBy = StopBy {
 #[test]
 fn golden_bytes_of_requests() {
     let service = |request| open(Request::Service(request));
-    let start = Service::Start(StartService {
+    let start = ServiceRequest::Start(StartService {
         name: "web",
         ticket: 300,
         if_same: true,
         spec: b"\x01\x02",
     });
-    let wait = |until| service(Service::Wait { name: "web", until });
+    let wait = |until| service(ServiceRequest::Wait { name: "web", until });
     let logs = |from| {
-        service(Service::Logs(Logs {
+        service(ServiceRequest::ReadLog(ReadLog {
             name: "web",
             from,
             follow: true,
@@ -107,26 +109,26 @@ fn golden_bytes_of_requests() {
             service(start),
             "0c0000000c0b0a02 0c00 03776562 ac02 01 020102",
         ),
-        (wait(Until::Ready), "070000000c0b0a02 0c01 03776562 00"),
-        (wait(Until::Over), "070000000c0b0a02 0c01 03776562 01"),
+        (wait(WaitFor::Ready), "070000000c0b0a02 0c01 03776562 00"),
+        (wait(WaitFor::Ended), "070000000c0b0a02 0c01 03776562 01"),
         (
-            service(Service::Look { name }),
+            service(ServiceRequest::GetState { name }),
             "060000000c0b0a02 0c02 03776562",
         ),
         (
-            service(Service::Stop { name }),
+            service(ServiceRequest::Stop { name }),
             "060000000c0b0a02 0c03 03776562",
         ),
         (
-            service(Service::Restart { name }),
+            service(ServiceRequest::Restart { name }),
             "060000000c0b0a02 0c04 03776562",
         ),
         (
-            service(Service::Remove { name }),
+            service(ServiceRequest::Remove { name }),
             "060000000c0b0a02 0c05 03776562",
         ),
         (
-            service(Service::List { after: "" }),
+            service(ServiceRequest::List { after: "" }),
             "030000000c0b0a02 0c06 00",
         ),
         (
@@ -146,14 +148,14 @@ fn golden_bytes_of_requests() {
 
 #[test]
 fn golden_bytes_of_answers() {
-    let state = |phase| State {
+    let state = |phase| ServiceState {
         name: "web",
         phase,
         since_ms: 300,
         pid: Some(7),
         restarts: 2,
         last_exit: None,
-        log: Kept { start: 1, end: 300 },
+        log: BufferedRange { start: 1, end: 300 },
     };
     let closed = |phase| close(Outcome::Service(state(phase)));
     let failed = |reason| closed(Phase::Failed(reason));
@@ -176,7 +178,7 @@ fn golden_bytes_of_answers() {
             "120000000c0b0a04 08 03776562 00026462 ac02 0107 02 00 01ac02",
         ),
         (
-            failed(FailureReason::Died),
+            failed(FailureReason::Exited),
             "100000000c0b0a04 08 03776562 0700 ac02 0107 02 00 01ac02",
         ),
         (
@@ -188,7 +190,7 @@ fn golden_bytes_of_answers() {
             "120000000c0b0a04 08 03776562 07020178 ac02 0107 02 00 01ac02",
         ),
         (
-            failed(FailureReason::Need("x")),
+            failed(FailureReason::DependencyFailed("x")),
             "120000000c0b0a04 08 03776562 07030178 ac02 0107 02 00 01ac02",
         ),
         (
@@ -197,7 +199,7 @@ fn golden_bytes_of_answers() {
         ),
     ]);
     let exit = Exit {
-        cause: Cause::Code(3),
+        cause: ExitCause::Code(3),
         user_us: 1,
         system_us: 2,
         peak_rss_kib: 3,
@@ -208,7 +210,7 @@ fn golden_bytes_of_answers() {
         oom_kills: 0,
         tree_ended: Some(true),
     };
-    let listed = State {
+    let listed = ServiceState {
         pid: None,
         last_exit: Some(exit),
         ..state(Phase::Stopped)
@@ -242,14 +244,14 @@ fn golden_bytes_of_a_spec() {
             start: start(&argv),
             restart: RESTART,
             stop: STOP,
-            ready: Some(Ready {
+            ready: Some(ReadinessProbe {
                 probe,
                 delay_ms: 1,
                 interval_ms: 2,
                 attempt_ms: 3,
                 timeout_ms: 4,
             }),
-            alive: Some(Alive {
+            alive: Some(LivenessProbe {
                 probe: Probe::Tcp { port: 1 },
                 interval_ms: 5,
                 attempt_ms: 6,
@@ -300,13 +302,13 @@ fn golden_bytes_of_a_spec() {
 
 #[test]
 fn services_and_ports_need_an_agent_that_has_them() {
-    let request = Request::Service(Service::List { after: "" });
+    let request = Request::Service(ServiceRequest::List { after: "" });
     assert_eq!(request.capability(), Capabilities::SERVICES);
     assert_eq!(Request::Dial { port: 1 }.capability(), Capabilities::PORTS);
     assert_eq!(Capabilities::SERVICES.bits(), 16);
     assert_eq!(Capabilities::PORTS.bits(), 32);
     let both = Capabilities::SERVICES | Capabilities::PORTS;
-    assert!(Capabilities::OURS.contains(both));
+    assert!(Capabilities::ALL.contains(both));
 }
 
 #[test]
@@ -334,16 +336,16 @@ fn a_state_with_a_text_past_its_limit_is_refused() {
     let name = "n".repeat(MAX_SERVICE_NAME);
     let text = "t".repeat(MAX_FAILURE_TEXT);
     let (long_name, long_text) = (format!("{name}n"), format!("{text}t"));
-    let state = |name, phase| State {
+    let state = |name, phase| ServiceState {
         name,
         phase,
         since_ms: 0,
         pid: None,
         restarts: 0,
         last_exit: None,
-        log: Kept { start: 0, end: 0 },
+        log: BufferedRange { start: 0, end: 0 },
     };
-    let is_refused = |state: State<'_>| {
+    let is_refused = |state: ServiceState<'_>| {
         let mut close = Vec::new();
         encode::close(&mut close, stream(), &Outcome::Service(state)).unwrap();
         let mut listed = Vec::new();
@@ -357,8 +359,8 @@ fn a_state_with_a_text_past_its_limit_is_refused() {
     for (short, long) in [
         (Phase::Waiting(&name), Phase::Waiting(&long_name)),
         (
-            failed(FailureReason::Need(&name)),
-            failed(FailureReason::Need(&long_name)),
+            failed(FailureReason::DependencyFailed(&name)),
+            failed(FailureReason::DependencyFailed(&long_name)),
         ),
         (
             failed(FailureReason::NotReady(&text)),
@@ -390,7 +392,7 @@ fn bytes(most: usize) -> impl Strategy<Value = &'static [u8]> {
 }
 
 fn request() -> impl Strategy<Value = Request<'static>> {
-    let until = prop_oneof![Just(Until::Ready), Just(Until::Over)];
+    let until = prop_oneof![Just(WaitFor::Ready), Just(WaitFor::Ended)];
     let from = prop_oneof![
         any::<u64>().prop_map(LogStart::Offset),
         any::<u32>().prop_map(LogStart::Lines),
@@ -398,21 +400,21 @@ fn request() -> impl Strategy<Value = Request<'static>> {
     let logs = (text(60), from, any::<(bool, u32)>());
     let service = prop_oneof![
         (text(60), any::<(u64, bool)>(), bytes(200)).prop_map(|(name, (ticket, if_same), spec)| {
-            Service::Start(StartService {
+            ServiceRequest::Start(StartService {
                 name,
                 ticket,
                 if_same,
                 spec,
             })
         }),
-        (text(60), until).prop_map(|(name, until)| Service::Wait { name, until }),
-        text(60).prop_map(|name| Service::Look { name }),
-        text(60).prop_map(|name| Service::Stop { name }),
-        text(60).prop_map(|name| Service::Restart { name }),
-        text(60).prop_map(|name| Service::Remove { name }),
-        text(60).prop_map(|after| Service::List { after }),
+        (text(60), until).prop_map(|(name, until)| ServiceRequest::Wait { name, until }),
+        text(60).prop_map(|name| ServiceRequest::GetState { name }),
+        text(60).prop_map(|name| ServiceRequest::Stop { name }),
+        text(60).prop_map(|name| ServiceRequest::Restart { name }),
+        text(60).prop_map(|name| ServiceRequest::Remove { name }),
+        text(60).prop_map(|after| ServiceRequest::List { after }),
         logs.prop_map(|(name, from, (follow, window))| {
-            Service::Logs(Logs {
+            ServiceRequest::ReadLog(ReadLog {
                 name,
                 from,
                 follow,
@@ -428,10 +430,10 @@ fn request() -> impl Strategy<Value = Request<'static>> {
 
 fn phase() -> impl Strategy<Value = Phase<'static>> {
     let reason = prop_oneof![
-        Just(FailureReason::Died),
+        Just(FailureReason::Exited),
         text(MAX_FAILURE_TEXT).prop_map(FailureReason::NotReady),
         text(MAX_FAILURE_TEXT).prop_map(FailureReason::NotAlive),
-        text(MAX_SERVICE_NAME).prop_map(FailureReason::Need),
+        text(MAX_SERVICE_NAME).prop_map(FailureReason::DependencyFailed),
         (any::<u16>(), text(MAX_FAILURE_TEXT)).prop_map(|(errno, text)| {
             FailureReason::NotStarted(Failure::from_errno(errno, Stage::User, text))
         }),
@@ -448,17 +450,17 @@ fn phase() -> impl Strategy<Value = Phase<'static>> {
     ]
 }
 
-fn state() -> impl Strategy<Value = State<'static>> {
+fn state() -> impl Strategy<Value = ServiceState<'static>> {
     let numbers = any::<(u64, Option<u32>, u32, u64, u64)>();
     (text(MAX_SERVICE_NAME), phase(), numbers).prop_map(
-        |(name, phase, (since_ms, pid, restarts, start, end))| State {
+        |(name, phase, (since_ms, pid, restarts, start, end))| ServiceState {
             name,
             phase,
             since_ms,
             pid,
             restarts,
             last_exit: None,
-            log: Kept { start, end },
+            log: BufferedRange { start, end },
         },
     )
 }
@@ -479,7 +481,7 @@ fn probe() -> impl Strategy<Value = Probe<'static>> {
             })
         }),
         text(50).prop_map(|word| {
-            let argv: &'static PackedBuf = Box::leak(Box::new(packed(&[word])));
+            let argv: &'static PackedStringsBuf = Box::leak(Box::new(packed(&[word])));
             Probe::Command {
                 argv: argv.as_packed(),
             }
@@ -500,7 +502,7 @@ fn spec() -> impl Strategy<Value = Spec<'static>> {
     let parts = (policy, numbers, ready, alive, text(20));
     parts.prop_map(|(policy, numbers, ready, alive, word)| {
         let (pause_ms, max_pause_ms, signal, grace_ms) = numbers;
-        let list: &'static PackedBuf = Box::leak(Box::new(packed(&[word, "x"])));
+        let list: &'static PackedStringsBuf = Box::leak(Box::new(packed(&[word, "x"])));
         Spec {
             start: start(list),
             restart: Restart {
@@ -508,22 +510,24 @@ fn spec() -> impl Strategy<Value = Spec<'static>> {
                 pause_ms,
                 max_pause_ms,
             },
-            stop: StopBy { signal, grace_ms },
-            ready: ready.map(
-                |(probe, (delay_ms, interval_ms, attempt_ms, timeout_ms))| Ready {
+            stop: StopPolicy { signal, grace_ms },
+            ready: ready.map(|(probe, (delay_ms, interval_ms, attempt_ms, timeout_ms))| {
+                ReadinessProbe {
                     probe,
                     delay_ms,
                     interval_ms,
                     attempt_ms,
                     timeout_ms,
+                }
+            }),
+            alive: alive.map(
+                |(probe, (interval_ms, attempt_ms, failures))| LivenessProbe {
+                    probe,
+                    interval_ms,
+                    attempt_ms,
+                    failures,
                 },
             ),
-            alive: alive.map(|(probe, (interval_ms, attempt_ms, failures))| Alive {
-                probe,
-                interval_ms,
-                attempt_ms,
-                failures,
-            }),
             needs: list.as_packed(),
         }
     })

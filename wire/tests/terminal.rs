@@ -4,11 +4,13 @@
 
 use proptest::prelude::*;
 use vmcell_wire::{
-    Capabilities, CgroupLimits, Decoder, Failure, FailureKind, Item, Lifetime, Outcome, PackedBuf,
-    Peer, Position, Request, Selector, Stage, Start, Stdin, StreamId, WireError, encode,
+    Capabilities, CgroupLimits, Decoder, Failure, FailureKind, Item, Outcome, PackedStringsBuf,
+    Peer, Position, ProcessMode, Request, Selector, Stage, Start, Stdin, StreamId, WireError,
+    encode,
     limits::{MAX_COMMAND, MAX_PATH},
     terminal::{
-        AttachTerminal, Foreground, Open, Size, Terminal, TerminalState, Typed, Typing, Unread,
+        AttachTerminal, Foreground, InputKind, OpenTerminal, Size, TerminalRequest, TerminalState,
+        UnreadOutput, WriteInput,
     },
 };
 
@@ -20,7 +22,7 @@ fn stream() -> StreamId {
     StreamId::new(0x0a0b0c).unwrap()
 }
 
-fn open(request: Terminal<'_>) -> String {
+fn open(request: TerminalRequest<'_>) -> String {
     let mut bytes = Vec::new();
     encode::open(&mut bytes, stream(), &Request::Terminal(request)).unwrap();
     hex(&bytes)
@@ -32,7 +34,7 @@ fn close(outcome: Outcome<'_>) -> String {
     hex(&bytes)
 }
 
-fn start(argv: &PackedBuf) -> Start<'_> {
+fn start(argv: &PackedStringsBuf) -> Start<'_> {
     Start {
         ticket: 0,
         tag: "",
@@ -46,7 +48,7 @@ fn start(argv: &PackedBuf) -> Start<'_> {
         nice: 0,
         rlimits: Default::default(),
         stdin: Stdin::Empty,
-        lifetime: Lifetime::Background,
+        mode: ProcessMode::Background,
         timeout_ms: 0,
         keep: 0,
         limits: CgroupLimits::default(),
@@ -60,10 +62,13 @@ const SIZE: Size = Size {
 
 #[test]
 fn golden_bytes_of_opening() {
-    let mut argv = PackedBuf::new();
+    let mut argv = PackedStringsBuf::new();
     assert!(argv.push(b"sh"));
-    for (unread, last) in [(Unread::Dropped, "00"), (Unread::Kept, "01")] {
-        let request = Terminal::Open(Open {
+    for (unread, last) in [
+        (UnreadOutput::DropOldest, "00"),
+        (UnreadOutput::Block, "01"),
+    ] {
+        let request = TerminalRequest::Open(OpenTerminal {
             start: start(&argv),
             size: SIZE,
             unread,
@@ -71,7 +76,7 @@ fn golden_bytes_of_opening() {
         let expected = [
             "1b0000000c0b0a02",
             "0b", // Request::Terminal
-            "00", // Open
+            "00", // OpenTerminal
             "0000",
             "03736800", // ticket, tag, argv
             "0000000000",
@@ -89,7 +94,7 @@ fn golden_bytes_of_opening() {
 fn golden_bytes_of_requests() {
     let process = Selector::Id(5);
     let typing = |kind| {
-        open(Terminal::Type(Typing {
+        open(TerminalRequest::WriteInput(WriteInput {
             process,
             bytes: b"hi",
             kind,
@@ -99,16 +104,16 @@ fn golden_bytes_of_requests() {
         offset: Position::NOW,
         window: 65536,
     };
-    let attach = Terminal::Attach(AttachTerminal {
+    let attach = TerminalRequest::Attach(AttachTerminal {
         process,
         output,
         writer: 300,
     });
-    let resize = Terminal::Resize {
+    let resize = TerminalRequest::Resize {
         process,
         size: SIZE,
     };
-    let signal = Terminal::Signal { process, signal: 2 };
+    let signal = TerminalRequest::Signal { process, signal: 2 };
     let table = [
         (
             open(attach),
@@ -117,26 +122,26 @@ fn golden_bytes_of_requests() {
         (open(resize), "070000000c0b0a02 0b02 0005 78ac02"),
         (open(signal), "050000000c0b0a02 0b03 0005 02"),
         (
-            typing(Typed::Answer { writer: 300 }),
+            typing(InputKind::QueryReply { writer: 300 }),
             "0a0000000c0b0a02 0b04 0005 026869 00ac02",
         ),
         (
-            typing(Typed::Secret),
+            typing(InputKind::Secret),
             "080000000c0b0a02 0b04 0005 026869 01",
         ),
         (
-            open(Terminal::Look { process }),
+            open(TerminalRequest::GetState { process }),
             "040000000c0b0a02 0b05 0005",
         ),
         (
-            open(Terminal::Rename {
+            open(TerminalRequest::Rename {
                 process,
                 tag: "job",
             }),
             "080000000c0b0a02 0b06 0005 036a6f62",
         ),
         (
-            open(Terminal::List { after: 300 }),
+            open(TerminalRequest::List { after: 300 }),
             "040000000c0b0a02 0b07 ac02",
         ),
     ];
@@ -188,9 +193,9 @@ fn golden_bytes_of_outcomes() {
 
 #[test]
 fn terminals_need_an_agent_that_has_them() {
-    let request = Request::Terminal(Terminal::List { after: 0 });
+    let request = Request::Terminal(TerminalRequest::List { after: 0 });
     assert_eq!(request.capability(), Capabilities::TERMINALS);
-    assert!(Capabilities::OURS.contains(Capabilities::TERMINALS));
+    assert!(Capabilities::ALL.contains(Capabilities::TERMINALS));
 }
 
 fn decoded(peer: Peer, bytes: &[u8]) -> Result<(), WireError> {
@@ -231,10 +236,10 @@ fn size() -> impl Strategy<Value = Size> {
     any::<(u16, u16)>().prop_map(|(columns, rows)| Size { columns, rows })
 }
 
-fn typed() -> impl Strategy<Value = Typed> {
+fn typed() -> impl Strategy<Value = InputKind> {
     prop_oneof![
-        any::<u64>().prop_map(|writer| Typed::Answer { writer }),
-        Just(Typed::Secret),
+        any::<u64>().prop_map(|writer| InputKind::QueryReply { writer }),
+        Just(InputKind::Secret),
     ]
 }
 
@@ -243,17 +248,17 @@ fn bytes(most: usize) -> impl Strategy<Value = &'static [u8]> {
     bytes.prop_map(|bytes| &*bytes.leak())
 }
 
-fn opening() -> impl Strategy<Value = Terminal<'static>> {
-    let unread = prop_oneof![Just(Unread::Dropped), Just(Unread::Kept)];
+fn opening() -> impl Strategy<Value = TerminalRequest<'static>> {
+    let unread = prop_oneof![Just(UnreadOutput::DropOldest), Just(UnreadOutput::Block)];
     (any::<u64>(), size(), unread).prop_map(|(ticket, size, unread)| {
-        let mut argv = PackedBuf::new();
+        let mut argv = PackedStringsBuf::new();
         assert!(argv.push(b"bash"));
-        let argv: &'static PackedBuf = Box::leak(Box::new(argv));
+        let argv: &'static PackedStringsBuf = Box::leak(Box::new(argv));
         let start = Start {
             ticket,
             ..start(argv)
         };
-        Terminal::Open(Open {
+        TerminalRequest::Open(OpenTerminal {
             start,
             size,
             unread,
@@ -261,32 +266,32 @@ fn opening() -> impl Strategy<Value = Terminal<'static>> {
     })
 }
 
-fn request() -> impl Strategy<Value = Terminal<'static>> {
+fn request() -> impl Strategy<Value = TerminalRequest<'static>> {
     prop_oneof![
         opening(),
         (selector(), any::<(u64, u32, u64)>()).prop_map(|(process, (offset, window, writer))| {
-            Terminal::Attach(AttachTerminal {
+            TerminalRequest::Attach(AttachTerminal {
                 process,
                 output: Position { offset, window },
                 writer,
             })
         }),
-        (selector(), size()).prop_map(|(process, size)| Terminal::Resize { process, size }),
+        (selector(), size()).prop_map(|(process, size)| TerminalRequest::Resize { process, size }),
         (selector(), any::<u8>())
-            .prop_map(|(process, signal)| Terminal::Signal { process, signal }),
+            .prop_map(|(process, signal)| TerminalRequest::Signal { process, signal }),
         (selector(), bytes(100), typed()).prop_map(|(process, bytes, kind)| {
-            Terminal::Type(Typing {
+            TerminalRequest::WriteInput(WriteInput {
                 process,
                 bytes,
                 kind,
             })
         }),
-        selector().prop_map(|process| Terminal::Look { process }),
-        selector().prop_map(|process| Terminal::Rename {
+        selector().prop_map(|process| TerminalRequest::GetState { process }),
+        selector().prop_map(|process| TerminalRequest::Rename {
             process,
             tag: "job"
         }),
-        any::<u32>().prop_map(|after| Terminal::List { after }),
+        any::<u32>().prop_map(|after| TerminalRequest::List { after }),
     ]
 }
 

@@ -147,7 +147,7 @@ impl<'a> Pairs<'a> {
             let problem = DiskProblem::new(&self.path, error);
             self.problems.push_back(problem);
         }
-        if selection != Selection::Take {
+        if selection != Selection::Include {
             return Ok(Step::Nothing);
         }
         Ok(Step::Pair(Pair {

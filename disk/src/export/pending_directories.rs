@@ -1,4 +1,4 @@
-use vmcell_wire::files::{Meta, TreeRecord, record};
+use vmcell_wire::files::{Metadata, TreeRecord, record};
 
 /// The open directories for which no record was sent yet. The record of a
 /// directory that is not selected itself is sent only when something in it is.
@@ -12,7 +12,7 @@ pub(super) struct PendingDirectories {
 
 impl PendingDirectories {
     /// Adds a directory that was entered.
-    pub(super) fn enter(&mut self, name: &[u8], meta: Meta<'_>) {
+    pub(super) fn enter(&mut self, name: &[u8], meta: Metadata<'_>) {
         self.starts.push(self.records.len());
         let meta = Some(meta);
         // A name and attributes are bounded: together they fit into a record.

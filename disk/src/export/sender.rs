@@ -1,7 +1,7 @@
 use std::{collections::HashMap, io};
 
 use vmcell_wire::{
-    files::{Content, Meta, TreeRecord, XattrsBuf},
+    files::{Content, Metadata, TreeRecord, XattrsBuf},
     limits::MAX_INLINE,
     pattern::{Filter, Selection},
 };
@@ -108,7 +108,7 @@ impl<'d> Sender<'d> {
             return self.entry(inode, &name);
         }
         self.directory(inode, &name, selection)?;
-        if selection == Selection::Take {
+        if selection == Selection::Include {
             self.send_directories()?;
         }
         Ok(())
@@ -188,7 +188,7 @@ impl<'d> Sender<'d> {
         let mut buffer = std::mem::take(&mut self.buffer);
         let count = self.disk.ext4.read(inode, 0, &mut buffer);
         let result = count.map_err(|error| self.at(error)).and_then(|count| {
-            let content = Content::Whole(buffer.get(..count).unwrap_or_default());
+            let content = Content::Inline(buffer.get(..count).unwrap_or_default());
             self.put_file(inode, name, content)
         });
         self.buffer = buffer;
@@ -199,7 +199,7 @@ impl<'d> Sender<'d> {
         // Check the block map first: damage found after the file has begun
         // would end the export.
         self.check_map(inode)?;
-        self.put_file(inode, name, Content::Parts { size: inode.size })?;
+        self.put_file(inode, name, Content::Chunked { size: inode.size })?;
         let disk = self.disk;
         for span in Spans::new(&disk.ext4, inode) {
             let span = span.map_err(|error| failed_mid_file(self.traversal.path(), error))?;
@@ -312,8 +312,8 @@ fn failed_mid_file(path: &[u8], error: ext4::Error) -> DiskError {
     })
 }
 
-fn meta<'a>(inode: &Inode, xattrs: &'a XattrsBuf) -> Meta<'a> {
-    Meta {
+fn meta<'a>(inode: &Inode, xattrs: &'a XattrsBuf) -> Metadata<'a> {
+    Metadata {
         mode: inode.mode,
         uid: inode.uid,
         gid: inode.gid,

@@ -57,7 +57,7 @@ pub enum RootDisk {
     /// A disk that is deleted with the VM.
     Scratch,
     /// A disk that outlives the VM.
-    Kept,
+    Persistent,
 }
 
 /// The mount point of the cgroups.
@@ -150,7 +150,7 @@ pub fn boot() -> Result<Booted, BootError> {
     stages::set_hostname(boot.hostname).map_err(kernel("set the host name"))?;
     stages::bring_up_loopback().map_err(kernel("bring up the loopback interface"))?;
     let (ports, listener) = match boot.link {
-        BootLink::Ports => (
+        BootLink::Serial => (
             ports::open_ports().map_err(kernel("open the serial ports"))?,
             None,
         ),
@@ -170,8 +170,8 @@ pub fn boot() -> Result<Booted, BootError> {
         listener,
         has_clock: true,
         has_cgroups: true,
-        root_disk: match boot.disk_is_kept {
-            true => RootDisk::Kept,
+        root_disk: match boot.disk_is_persistent {
+            true => RootDisk::Persistent,
             false => RootDisk::Scratch,
         },
         console,

@@ -5,14 +5,14 @@ use rustix::{
     fs::{CWD, OFlags},
     io::Errno,
 };
-use vmcell_wire::limits::{MAX_LEFT, MAX_LEFT_NAME};
+use vmcell_wire::limits::{MAX_COMMAND_NAME, MAX_DESCENDANTS};
 
 use super::{
     Cgroup, open,
     tree::{MAX_DEPTH, for_each_below, open_directory},
 };
 
-/// Processes of a cgroup and of those below it, up to [`MAX_LEFT`].
+/// Processes of a cgroup and of those below it, up to [`MAX_DESCENDANTS`].
 #[derive(Default)]
 pub(crate) struct Members {
     pub(crate) list: Vec<Member>,
@@ -69,7 +69,7 @@ impl Members {
     }
 
     fn add(&mut self, pid: u32) -> Result<(), Errno> {
-        if self.list.len() >= MAX_LEFT {
+        if self.list.len() >= MAX_DESCENDANTS {
             return Err(FULL);
         }
         // A process without a name has just ended.
@@ -88,7 +88,7 @@ fn name_of(pid: u32) -> Option<Vec<u8>> {
     let count = rustix::io::read(&file, &mut name).ok()?;
     let name = name.get(..count)?;
     let name = name.strip_suffix(b"\n").unwrap_or(name);
-    Some(Vec::from(name.get(..MAX_LEFT_NAME).unwrap_or(name)))
+    Some(Vec::from(name.get(..MAX_COMMAND_NAME).unwrap_or(name)))
 }
 
 fn parse(number: &[u8]) -> Option<u32> {

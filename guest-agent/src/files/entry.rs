@@ -5,7 +5,7 @@ use rustix::{
     fs::{FileType, Stat, readlinkat},
     io::Errno,
 };
-use vmcell_wire::files::{Answer, FileEntry, FileKind, Time};
+use vmcell_wire::files::{FileEntry, FileKind, FileReply, Time};
 
 use super::owner_names::OwnerNames;
 use crate::worker::{FileError, JobIo, JobResult};
@@ -77,7 +77,7 @@ pub(crate) fn answer_with_digest(
         FileKind::Symlink => link_target(found, c"").map_err(stat_failed)?,
         _ => Vec::new(),
     };
-    io.send_answer(&Answer::Entry(FileEntry {
+    io.send_answer(&FileReply::Entry(FileEntry {
         owner,
         group,
         target: &target,

@@ -45,7 +45,7 @@ mod xattrs;
 
 use vmcell_wire::{
     FailureKind,
-    files::{Files, Work},
+    files::{FileOperation, FileRequest},
 };
 
 use self::root::Root;
@@ -58,45 +58,51 @@ pub(crate) fn clear_umask() {
 }
 
 /// Performs a request.
-pub(crate) fn perform(io: &mut JobIo, request: &Files<'_>) -> JobResult<()> {
+pub(crate) fn perform(io: &mut JobIo, request: &FileRequest<'_>) -> JobResult<()> {
     let root = Root::open(request.root)?;
-    match request.work {
-        Work::Read {
+    match request.operation {
+        FileOperation::Read {
             path,
             offset,
             length,
         } => read::perform(io, &root, path, offset, length),
-        Work::Write(write) => write::perform(io, &root, &write),
-        Work::Stat {
+        FileOperation::Write(write) => write::perform(io, &root, &write),
+        FileOperation::Stat {
             path,
             follow,
             digest,
         } => stat::perform(io, &root, path, follow, digest),
-        Work::MakeDirectory { path, mode, owner } => {
+        FileOperation::MakeDirectory { path, mode, owner } => {
             directory::perform(io, &root, path, mode, owner)
         }
-        Work::Remove { path, tree } => remove::perform(io, &root, path, tree),
-        Work::Rename { from, to, replace } => rename::perform(io, &root, from, to, replace),
-        Work::Copy { from, to, owner } => copy::perform(io, &root, from, to, owner),
-        Work::SetMode { path, mode, tree } => set_mode::perform(io, &root, path, mode, tree),
-        Work::SetOwner { path, owner, tree } => set_owner::perform(io, &root, path, owner, tree),
-        Work::Symlink {
+        FileOperation::Remove { path, tree } => remove::perform(io, &root, path, tree),
+        FileOperation::Rename { from, to, replace } => {
+            rename::perform(io, &root, from, to, replace)
+        }
+        FileOperation::Copy { from, to, owner } => copy::perform(io, &root, from, to, owner),
+        FileOperation::SetMode { path, mode, tree } => {
+            set_mode::perform(io, &root, path, mode, tree)
+        }
+        FileOperation::SetOwner { path, owner, tree } => {
+            set_owner::perform(io, &root, path, owner, tree)
+        }
+        FileOperation::Symlink {
             path,
             target,
             owner,
         } => symlink::perform(io, &root, path, target, owner),
-        Work::Touch {
+        FileOperation::Touch {
             path,
             modified,
             owner,
         } => touch::perform(io, &root, path, modified, owner),
-        Work::Sync { path } => sync::perform(&root, path),
-        Work::Edit { path, owner } => edit::perform(io, &root, path, owner),
-        Work::Walk(walk) => walk::perform(io, &root, &walk),
-        Work::Usage { path } => usage::perform(io, &root, path),
-        Work::Receive(receive) => receive::perform(io, &root, &receive),
-        Work::Send(send) => send::perform(io, &root, &send),
-        Work::Watch {
+        FileOperation::Sync { path } => sync::perform(&root, path),
+        FileOperation::Edit { path, owner } => edit::perform(io, &root, path, owner),
+        FileOperation::Walk(walk) => walk::perform(io, &root, &walk),
+        FileOperation::Usage { path } => usage::perform(io, &root, path),
+        FileOperation::Receive(receive) => receive::perform(io, &root, &receive),
+        FileOperation::Send(send) => send::perform(io, &root, &send),
+        FileOperation::Watch {
             path,
             recursive,
             debounce_ms,

@@ -4,7 +4,7 @@ use rustix::{
     io::Errno,
 };
 use vmcell_wire::{
-    files::{Answer, Usage},
+    files::{FileReply, Usage},
     pattern::Selection,
 };
 
@@ -26,7 +26,7 @@ pub(super) fn perform(io: &mut JobIo, root: &Root, path: &[u8]) -> JobResult<()>
         // The same directory, opened for reading.
         let directory = rustix::fs::openat(top.as_fd(), c".", READ_DIRECTORY, Mode::empty())
             .map_err(resolve_error)?;
-        let mut traversal = Traversal::new(directory, Order::Any, Selection::Take);
+        let mut traversal = Traversal::new(directory, Order::Any, Selection::Include);
         while let Some(step) = traversal.next() {
             io.check_cancelled()?;
             match step {
@@ -36,7 +36,7 @@ pub(super) fn perform(io: &mut JobIo, root: &Root, path: &[u8]) -> JobResult<()>
             }
         }
     }
-    io.send_answer(&Answer::Usage(counter.usage))
+    io.send_answer(&FileReply::Usage(counter.usage))
 }
 
 /// Adds an entry, and enters it if it is a directory. Returns false if that failed.
@@ -51,7 +51,7 @@ fn visit(traversal: &mut Traversal, counter: &mut UsageCounter) -> bool {
         return true;
     }
     match traversal.open(READ_DIRECTORY) {
-        Ok(directory) => traversal.enter(directory, Selection::Take).is_ok(),
+        Ok(directory) => traversal.enter(directory, Selection::Include).is_ok(),
         Err(errno) => matches!(errno, Errno::NOENT | Errno::NOTDIR | Errno::LOOP),
     }
 }

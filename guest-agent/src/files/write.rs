@@ -8,7 +8,7 @@ use rustix::{
 };
 use vmcell_wire::{
     FailureKind,
-    files::{Expect, Write, WritePlace},
+    files::{Precondition, Write, WriteMode},
 };
 
 use super::{
@@ -43,13 +43,13 @@ pub(super) fn perform(io: &mut JobIo, root: &Root, write: &Write<'_>) -> JobResu
     let owner = NewOwner::find(write.owner)?;
     let target = Target::find(root, write.path, &owner)?;
     target.must_be_file()?;
-    if write.expect == Expect::Absent && target.status.is_some() {
+    if write.precondition == Precondition::Absent && target.status.is_some() {
         return Err(conflict("there is such a file already"));
     }
-    match write.place {
-        WritePlace::Replace => replace(io, write, &target, &owner),
-        WritePlace::Append => in_place(io, write, &target, &owner, None),
-        WritePlace::At(offset) => in_place(io, write, &target, &owner, Some(offset)),
+    match write.write_mode {
+        WriteMode::Replace => replace(io, write, &target, &owner),
+        WriteMode::Append => in_place(io, write, &target, &owner, None),
+        WriteMode::At(offset) => in_place(io, write, &target, &owner, Some(offset)),
     }
 }
 
@@ -87,11 +87,11 @@ fn replace(io: &mut JobIo, write: &Write<'_>, target: &Target, owner: &NewOwner)
     if write.sync {
         fsync(file).map_err(write_failed)?;
     }
-    check_expected(io, target, write.expect)?;
+    check_expected(io, target, write.precondition)?;
     let published = match target.status {
         Some(_) => temporary.replace(&target.name),
         None => match temporary.publish(&target.name) {
-            Err(Errno::EXIST) if write.expect == Expect::Anything => {
+            Err(Errno::EXIST) if write.precondition == Precondition::Anything => {
                 temporary.replace(&target.name)
             }
             outcome => outcome,
@@ -112,7 +112,7 @@ fn in_place(
     owner: &NewOwner,
     offset: Option<u64>,
 ) -> JobResult<()> {
-    check_expected(io, target, write.expect)?;
+    check_expected(io, target, write.precondition)?;
     let mut flags = OFlags::RDWR;
     flags.set(OFlags::APPEND, offset.is_none());
     let mut new = RemoveOnDrop::default();
@@ -168,8 +168,8 @@ impl Drop for RemoveOnDrop<'_> {
     }
 }
 
-fn check_expected(io: &JobIo, target: &Target, expect: Expect) -> JobResult<()> {
-    let Expect::Digest(expected) = expect else {
+fn check_expected(io: &JobIo, target: &Target, precondition: Precondition) -> JobResult<()> {
+    let Precondition::Digest(expected) = precondition else {
         return Ok(());
     };
     if target.status.is_none() {

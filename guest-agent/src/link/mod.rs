@@ -37,7 +37,7 @@ use streams::Streams;
 
 pub(crate) use peer::is_from_host;
 pub(crate) use stream::{
-    JobStream, PortStream, ProcessStream, ReadPosition, ServiceStream, Stream, WaitFor,
+    JobStream, PortStream, ProcessStream, ReadPosition, ServiceStream, Stream, WaitCondition,
 };
 
 /// The id of a link: its index in the agent's list.

@@ -1,6 +1,6 @@
 use alloc::{format, string::String};
 
-use vmcell_wire::{Cause, Packed, Start};
+use vmcell_wire::{ExitCause, PackedStrings, Start};
 
 use super::{ProbeResult, Timing, connect_error::describe};
 use crate::{
@@ -50,7 +50,7 @@ impl CommandProbe {
     pub(super) fn poll(
         &mut self,
         start: &Start<'_>,
-        argv: Packed<'_>,
+        argv: PackedStrings<'_>,
         timing: Timing,
         context: &mut Context<'_>,
     ) -> Option<ProbeResult> {
@@ -171,12 +171,12 @@ fn run(start: &Start<'_>, context: &mut Context<'_>) -> Result<ProcessId, String
         .map_err(|failure| String::from(failure.text))
 }
 
-fn result(cause: Cause) -> ProbeResult {
+fn result(cause: ExitCause) -> ProbeResult {
     match cause {
-        Cause::Code(0) => ProbeResult::Success,
-        Cause::Code(code) => ProbeResult::Failure(format!("exit code {code}")),
-        Cause::Signal(signal) => ProbeResult::Failure(format!("ended by signal {signal}")),
-        Cause::OutOfMemory => ProbeResult::failure("out of memory"),
+        ExitCause::Code(0) => ProbeResult::Success,
+        ExitCause::Code(code) => ProbeResult::Failure(format!("exit code {code}")),
+        ExitCause::Signal(signal) => ProbeResult::Failure(format!("ended by signal {signal}")),
+        ExitCause::OutOfMemory => ProbeResult::failure("out of memory"),
         _ => ProbeResult::failure("it was killed"),
     }
 }

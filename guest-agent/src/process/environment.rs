@@ -1,6 +1,6 @@
 use alloc::{format, vec::Vec};
 
-use vmcell_wire::{Packed, PackedBuf};
+use vmcell_wire::{PackedStrings, PackedStringsBuf};
 
 use crate::user::User;
 
@@ -9,7 +9,11 @@ const PATH: &[u8] = b"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sb
 
 /// Adds to `more` the variables that programs expect and `env` lacks. Without a
 /// user, those of root.
-pub(super) fn add_defaults(env: Packed<'_>, user: Option<&User>, more: &mut PackedBuf) {
+pub(super) fn add_defaults(
+    env: PackedStrings<'_>,
+    user: Option<&User>,
+    more: &mut PackedStringsBuf,
+) {
     let lacks = |name: &[u8]| {
         !env.iter().any(|variable| {
             let value = variable.to_bytes().strip_prefix(name);
@@ -42,7 +46,11 @@ pub(super) fn add_defaults(env: Packed<'_>, user: Option<&User>, more: &mut Pack
 
 /// Collects the files that a program's name may refer to: itself if it has a
 /// slash, else one in each directory of `PATH`, as in exec(3).
-pub(super) fn find_candidates(program: &[u8], env: Packed<'_>, candidates: &mut PackedBuf) {
+pub(super) fn find_candidates(
+    program: &[u8],
+    env: PackedStrings<'_>,
+    candidates: &mut PackedStringsBuf,
+) {
     candidates.clear();
     if program.contains(&b'/') {
         // None of these strings can have a zero byte.

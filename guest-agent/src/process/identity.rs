@@ -1,5 +1,5 @@
 use vmcell_wire::{
-    Packed, Start,
+    PackedStrings, Start,
     limits::{MAX_COMMAND, MAX_TAG},
 };
 
@@ -32,8 +32,8 @@ impl Identity {
     }
 
     /// Returns the beginning of its arguments.
-    pub(crate) fn command(&self) -> Packed<'_> {
-        Packed::from_bytes(self.command.as_bytes()).unwrap_or_default()
+    pub(crate) fn command(&self) -> PackedStrings<'_> {
+        PackedStrings::from_bytes(self.command.as_bytes()).unwrap_or_default()
     }
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn is_tag(tag: &str) -> bool {
 }
 
 /// Returns as many whole arguments as fit, or the beginning of the first.
-fn command_prefix(argv: Packed<'_>) -> InlineBytes<MAX_COMMAND> {
+fn command_prefix(argv: PackedStrings<'_>) -> InlineBytes<MAX_COMMAND> {
     let bytes = argv.as_bytes();
     let Some(room) = bytes.get(..MAX_COMMAND) else {
         return InlineBytes::new(bytes);
@@ -89,15 +89,15 @@ impl<const N: usize> InlineBytes<N> {
 mod tests {
     use alloc::{vec, vec::Vec};
 
-    use vmcell_wire::PackedBuf;
+    use vmcell_wire::PackedStringsBuf;
 
     use super::*;
 
     fn shown(arguments: &[&[u8]]) -> Vec<Vec<u8>> {
-        let mut argv = PackedBuf::new();
+        let mut argv = PackedStringsBuf::new();
         assert!(arguments.iter().all(|argument| argv.push(argument)));
         let short = command_prefix(argv.as_packed());
-        let packed = Packed::from_bytes(short.as_bytes()).unwrap();
+        let packed = PackedStrings::from_bytes(short.as_bytes()).unwrap();
         assert!(packed.byte_len() <= MAX_COMMAND);
         packed.iter().map(|text| text.to_bytes().to_vec()).collect()
     }

@@ -9,7 +9,7 @@
 //! ```
 
 use rustix::fd::OwnedFd;
-use vmcell_wire::{Failure, Lifetime, Stage};
+use vmcell_wire::{Failure, ProcessMode, Stage};
 
 use super::{Process, ProcessId, Processes, Role, spawn::raw_errno};
 use crate::{
@@ -35,7 +35,7 @@ impl Process {
     /// Returns whether a stream waits for its start alone: that of a background
     /// process, or one that provides input.
     fn is_awaited(&self) -> bool {
-        self.lifetime == Lifetime::Background || self.stdin.is_some()
+        self.mode == ProcessMode::Background || self.stdin.is_some()
     }
 
     /// Watches for the execve. Returns whether an event will follow.

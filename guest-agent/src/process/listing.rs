@@ -1,8 +1,8 @@
 use alloc::vec::Vec;
 
 use vmcell_wire::{
-    Event, Outcome, PackedBuf, StreamId, Tree, encode,
-    limits::{MAX_LEFT, MAX_LISTED},
+    Event, Outcome, PackedStringsBuf, ProcessTree, StreamId, encode,
+    limits::{MAX_DESCENDANTS, MAX_LISTED},
 };
 
 use super::Process;
@@ -40,15 +40,15 @@ impl Agent {
             }
             let left = process.remaining_members();
             listed = listed.saturating_add(1);
-            let mut pids = Vec::with_capacity(MAX_LEFT.saturating_mul(size_of::<u32>()));
-            let mut names = PackedBuf::new();
+            let mut pids = Vec::with_capacity(MAX_DESCENDANTS.saturating_mul(size_of::<u32>()));
+            let mut names = PackedStringsBuf::new();
             for member in &left.list {
                 // The kernel's names of processes have no zero bytes.
                 if names.push(&member.name) {
                     pids.extend_from_slice(&member.pid.to_le_bytes());
                 }
             }
-            let tree = Tree {
+            let tree = ProcessTree {
                 entry: process.entry(id, now),
                 pids: &pids,
                 names: names.as_packed(),

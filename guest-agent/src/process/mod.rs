@@ -38,7 +38,7 @@ mod termination;
 use alloc::vec::Vec;
 
 use rustix::process::Pid;
-use vmcell_wire::{Channel, Entry, Lifetime, Position, StreamId};
+use vmcell_wire::{Channel, Position, ProcessEntry, ProcessMode, StreamId};
 
 use crate::{cgroup::Cgroup, clock::Moment, link::LinkId};
 
@@ -76,7 +76,7 @@ pub(crate) struct Process {
     pub(crate) pid: Pid,
     pub(crate) role: Role,
     pub(crate) identity: Identity,
-    pub(crate) lifetime: Lifetime,
+    pub(crate) mode: ProcessMode,
     pub(crate) started: Moment,
     /// The stream that controls it. `None`: it is a background process, or the
     /// owner's link was lost.
@@ -215,21 +215,21 @@ impl Process {
     /// Turns it into a background process, which no stream controls or slows
     /// down.
     fn detach(&mut self) {
-        if self.lifetime == Lifetime::Foreground {
+        if self.mode == ProcessMode::Foreground {
             self.stop_backpressure();
         }
-        self.lifetime = Lifetime::Background;
+        self.mode = ProcessMode::Background;
         self.observers.extend(self.owner.take());
     }
 
-    fn entry(&self, id: ProcessId, now: Moment) -> Entry<'_> {
-        Entry {
+    fn entry(&self, id: ProcessId, now: Moment) -> ProcessEntry<'_> {
+        ProcessEntry {
             id: id.0,
             pid: self.pid(),
             tag: self.identity.tag(),
             argv: self.identity.command(),
             uid: self.identity.uid,
-            lifetime: self.lifetime,
+            mode: self.mode,
             age_ms: now.microseconds_since(self.started).div_euclid(1000),
             stdout: self.stdout.kept(),
             stderr: self.stderr.kept(),

@@ -1,7 +1,7 @@
 use rustix::{fd::OwnedFd, io::Errno, pipe::fcntl_setpipe_size};
 use vmcell_wire::{
-    Kept,
-    limits::{MAX_WINDOW, MIN_KEPT},
+    BufferedRange,
+    limits::{MAX_WINDOW, MIN_OUTPUT_BUFFER},
 };
 
 use crate::ring::Ring;
@@ -141,8 +141,8 @@ impl Output {
         &mut self.ring
     }
 
-    pub(crate) fn kept(&self) -> Kept {
-        Kept {
+    pub(crate) fn kept(&self) -> BufferedRange {
+        BufferedRange {
             start: self.ring.start(),
             end: self.ring.end(),
         }
@@ -243,7 +243,7 @@ impl Output {
 fn ring_size(keep: u32) -> usize {
     size(match keep {
         0 => DEFAULT_KEPT,
-        keep => keep.clamp(MIN_KEPT, MAX_KEPT),
+        keep => keep.clamp(MIN_OUTPUT_BUFFER, MAX_KEPT),
     })
 }
 

@@ -1,8 +1,8 @@
 //! Handlers of requests about processes.
 
 use vmcell_wire::{
-    Attach, Attached, Event, Failure, FailureKind, Lifetime, Outcome, Position, Resume, Selector,
-    Stage, Start, StreamId, encode,
+    Attach, Attached, Event, Failure, FailureKind, Outcome, Position, ProcessMode, Resume,
+    Selector, Stage, Start, StreamId, encode,
     limits::{MAX_LISTED, MAX_WINDOW},
 };
 
@@ -44,7 +44,7 @@ impl Agent {
         let caller = session.caller(stream);
         let window = session.window();
         let id = match self.tasks.processes.find_ticket(start.ticket) {
-            Some(id) => self.find_repeated_start(id, start.lifetime, terminal.is_some())?,
+            Some(id) => self.find_repeated_start(id, start.mode, terminal.is_some())?,
             None => {
                 let outputs = terminal.map_or(Outputs::Pipes, Outputs::Terminal);
                 let processes = &mut self.tasks.processes;
@@ -53,9 +53,9 @@ impl Agent {
                 id
             }
         };
-        let waiting = match start.lifetime {
-            Lifetime::Foreground => ProcessStream::owner(caller, id, window),
-            Lifetime::Background => {
+        let waiting = match start.mode {
+            ProcessMode::Foreground => ProcessStream::owner(caller, id, window),
+            ProcessMode::Background => {
                 self.process(id)?.observers.push(caller);
                 ProcessStream::starter(caller, id)
             }
@@ -70,12 +70,12 @@ impl Agent {
     fn find_repeated_start(
         &mut self,
         id: ProcessId,
-        lifetime: Lifetime,
+        mode: ProcessMode,
         terminal: bool,
     ) -> Result<ProcessId, Failure<'static>> {
         let process = self.process(id)?;
-        let the_same = (lifetime, terminal) == (process.lifetime, process.terminal.is_some());
-        if lifetime == Lifetime::Background && the_same {
+        let the_same = (mode, terminal) == (process.mode, process.terminal.is_some());
+        if mode == ProcessMode::Background && the_same {
             return Ok(id);
         }
         let text = "a process with this ticket was started before";
@@ -107,7 +107,7 @@ impl Agent {
         let window = session.window();
         let [stdout, stderr] = process.read_positions(wanted, window)?;
         let caller = session.caller(stream);
-        if process.lifetime == Lifetime::Background {
+        if process.mode == ProcessMode::Background {
             // It was detached, or never had an owner.
             process.observers.push(caller);
         } else {
@@ -280,7 +280,7 @@ impl Agent {
         let id = self.tasks.processes.find(selector).ok_or(NO_PROCESS)?;
         let process = self.process(id)?;
         let conflict = |text| Failure::new(FailureKind::Conflict, Stage::Process, text);
-        if process.lifetime == Lifetime::Foreground {
+        if process.mode == ProcessMode::Foreground {
             return Err(conflict("the process is in the foreground"));
         }
         if process.role == Role::Service {

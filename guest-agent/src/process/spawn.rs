@@ -8,7 +8,9 @@ use rustix::{
     pipe::{PipeFlags, pipe_with},
     process::Pid,
 };
-use vmcell_wire::{CgroupLimits, Failure, FailureKind, Lifetime, PackedBuf, Rlimits, Stage, Start};
+use vmcell_wire::{
+    CgroupLimits, Failure, FailureKind, PackedStringsBuf, ProcessMode, Rlimits, Stage, Start,
+};
 
 use super::{
     Process, Role, Termination,
@@ -28,9 +30,9 @@ use crate::{
 pub(crate) struct Spawner {
     launcher: Launcher,
     /// The files that the next program's name may refer to.
-    candidates: PackedBuf,
+    candidates: PackedStringsBuf,
     /// The default variables that its environment gets.
-    more_env: PackedBuf,
+    more_env: PackedStringsBuf,
     /// `/dev/null`.
     null: OwnedFd,
     /// The uid of the agent.
@@ -52,8 +54,8 @@ impl Spawner {
     pub(crate) fn new(descriptors: ResourceLimit) -> Result<Self, Errno> {
         Ok(Self {
             launcher: Launcher::new(),
-            candidates: PackedBuf::new(),
-            more_env: PackedBuf::new(),
+            candidates: PackedStringsBuf::new(),
+            more_env: PackedStringsBuf::new(),
             null: rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?,
             uid: rustix::process::geteuid().as_raw(),
             descriptors,
@@ -84,7 +86,7 @@ impl Spawner {
                 pid,
                 role: Role::Ordinary,
                 identity: Identity::new(start, uid),
-                lifetime: start.lifetime,
+                mode: start.mode,
                 started: Moment::now(),
                 owner: None,
                 observers: Vec::new(),
@@ -181,8 +183,7 @@ struct Started {
 /// process in the foreground, without limits that it should be able to read and
 /// without a terminal, gets none.
 fn namespace_for(start: &Start<'_>, cgroup: Option<&Cgroup>, terminal: bool) -> CgroupNamespace {
-    let is_short =
-        start.lifetime == Lifetime::Foreground && start.limits == CgroupLimits::default();
+    let is_short = start.mode == ProcessMode::Foreground && start.limits == CgroupLimits::default();
     match cgroup {
         Some(cgroup) => cgroup.namespace(terminal || !is_short),
         None => CgroupNamespace::Shared,

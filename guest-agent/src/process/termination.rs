@@ -1,5 +1,5 @@
 use rustix::io::Errno;
-use vmcell_wire::{Cause, Exit, Lifetime};
+use vmcell_wire::{Exit, ExitCause, ProcessMode};
 
 use super::{Output, Process, Role};
 use crate::{
@@ -36,7 +36,7 @@ pub(crate) enum KillReason {
 /// The process itself after it was reaped.
 struct ReapedLeader {
     usage: Reaped,
-    cause: Cause,
+    cause: ExitCause,
     oom_kills: u32,
     at: Moment,
 }
@@ -49,7 +49,7 @@ const KILL: u8 = 9;
 const TERM: u8 = 15;
 const HUP: u8 = 1;
 
-const SIGKILL: Cause = Cause::Signal(KILL);
+const SIGKILL: ExitCause = ExitCause::Signal(KILL);
 
 impl Termination {
     /// Returns whether the leader was reaped.
@@ -58,7 +58,7 @@ impl Termination {
     }
 
     /// Returns why the leader ended.
-    pub(crate) fn cause(&self) -> Option<Cause> {
+    pub(crate) fn cause(&self) -> Option<ExitCause> {
         self.leader.as_ref().map(|leader| leader.cause)
     }
 
@@ -73,7 +73,7 @@ impl Process {
     /// reported is not visible, though a host may resume it to receive the exit
     /// again.
     pub(super) fn is_visible(&self) -> bool {
-        let over = self.lifetime == Lifetime::Foreground && self.termination.exit_reported;
+        let over = self.mode == ProcessMode::Foreground && self.termination.exit_reported;
         !over && !self.termination.abandoned && self.role != Role::Probe
     }
 
@@ -156,7 +156,7 @@ impl Process {
         self.stderr.on_ready();
         // OOM kills are only of interest if the program failed.
         let oom_kills = match (&self.cgroup, usage.cause) {
-            (None, _) | (_, Cause::Code(0)) => 0,
+            (None, _) | (_, ExitCause::Code(0)) => 0,
             (Some(cgroup), cause) => cgroup.oom_kills().unwrap_or_else(|| {
                 let unexpected = cause == SIGKILL && self.termination.kill_reason.is_none();
                 let oom = |log: &mut KernelLog| log.was_oom_killed(self.pid, self.started);
@@ -164,9 +164,9 @@ impl Process {
             }),
         };
         let cause = match (usage.cause, self.termination.kill_reason) {
-            (SIGKILL, Some(KillReason::Host)) => Cause::Killed,
-            (SIGKILL, Some(KillReason::Timeout)) => Cause::Timeout,
-            (SIGKILL, None) if oom_kills > 0 => Cause::OutOfMemory,
+            (SIGKILL, Some(KillReason::Host)) => ExitCause::Killed,
+            (SIGKILL, Some(KillReason::Timeout)) => ExitCause::Timeout,
+            (SIGKILL, None) if oom_kills > 0 => ExitCause::OutOfMemory,
             (cause, _) => cause,
         };
         if self.role.is_supervised() && self.tree_ended() != Some(true) {

@@ -2,7 +2,7 @@
 
 use alloc::string::String;
 
-use vmcell_wire::{Cause, Exit};
+use vmcell_wire::{Exit, ExitCause};
 
 use super::{
     Phase, Run, Service, ServiceId,
@@ -66,7 +66,9 @@ impl Service {
             Phase::Waiting(waiting) => match needs {
                 Needs::Missing(need) if need == *waiting => false,
                 Needs::Missing(need) => self.enter(Phase::Waiting(need)),
-                Needs::Failed(need) => self.enter(Phase::Failed(FailureReason::Need(need))),
+                Needs::Failed(need) => {
+                    self.enter(Phase::Failed(FailureReason::DependencyFailed(need)))
+                }
                 Needs::Met => self.begin_run(context),
             },
             Phase::Launching => self.check_launch(context),
@@ -83,7 +85,7 @@ impl Service {
     pub(super) fn enter(&mut self, phase: Phase) -> bool {
         self.phase = phase;
         self.since = Moment::now();
-        if self.is_over() {
+        if self.is_final() {
             self.log.shrink();
         }
         true
@@ -115,7 +117,7 @@ impl Service {
     /// Checks whether the program was executed.
     fn check_launch(&mut self, context: &mut Context<'_>) -> bool {
         let Some(run) = &mut self.run else {
-            return self.enter(Phase::Failed(FailureReason::Died));
+            return self.enter(Phase::Failed(FailureReason::Exited));
         };
         match run.launch_result(context.processes) {
             None => self.check_ready_timeout(context),
@@ -171,7 +173,7 @@ impl Service {
     /// Checks the run: its probe, its end, its time to become ready.
     fn check_run(&mut self, context: &mut Context<'_>) -> bool {
         let Some(run) = &mut self.run else {
-            return self.enter(Phase::Failed(FailureReason::Died));
+            return self.enter(Phase::Failed(FailureReason::Exited));
         };
         // A process that has ended may have reported before that it is ready.
         let cause = run.cause(context.processes);
@@ -246,7 +248,7 @@ impl Service {
     }
 
     /// Handles the end of its process.
-    fn on_process_ended(&mut self, cause: Cause, context: &mut Context<'_>) -> bool {
+    fn on_process_ended(&mut self, cause: ExitCause, context: &mut Context<'_>) -> bool {
         if let Some(run) = &mut self.run {
             run.stop_probe(context.processes);
         }

@@ -1,5 +1,5 @@
 use rustix::{fd::OwnedFd, io::Errno};
-use vmcell_wire::{Kept, service::LogStart};
+use vmcell_wire::{BufferedRange, service::LogStart};
 
 use crate::{process::Output, ring::Ring};
 
@@ -44,7 +44,7 @@ impl Log {
         self.output.ring()
     }
 
-    pub(super) fn kept(&self) -> Kept {
+    pub(super) fn kept(&self) -> BufferedRange {
         self.output.kept()
     }
 

@@ -44,7 +44,7 @@ use alloc::{rc::Rc, string::String, vec::Vec};
 
 use vmcell_wire::{
     Exit, Failure,
-    service::{self as wire, LogStart, State, Until},
+    service::{self as wire, LogStart, ServiceState, WaitFor},
 };
 
 use crate::{clock::Moment, process::Caller, ring::Ring};
@@ -125,9 +125,9 @@ impl Service {
     }
 
     /// Returns its state in the form that is sent to hosts.
-    pub(crate) fn state(&self) -> State<'_> {
+    pub(crate) fn state(&self) -> ServiceState<'_> {
         let now = Moment::now();
-        State {
+        ServiceState {
             name: &self.name,
             phase: match self.phase {
                 Phase::Launching if self.restarts > 0 => wire::Phase::Restarting,
@@ -142,15 +142,15 @@ impl Service {
     }
 
     /// Returns whether it stays as it is until a request starts it.
-    pub(crate) fn is_over(&self) -> bool {
-        self.phase.is_over()
+    pub(crate) fn is_final(&self) -> bool {
+        self.phase.is_final()
     }
 
     /// Returns whether a state that a host waits for is reached.
-    pub(crate) fn has_reached(&self, until: Until) -> bool {
+    pub(crate) fn has_reached(&self, until: WaitFor) -> bool {
         match until {
-            Until::Ready => self.is_over() || self.phase == Phase::Up,
-            Until::Over => self.is_over(),
+            WaitFor::Ready => self.is_final() || self.phase == Phase::Up,
+            WaitFor::Ended => self.is_final(),
         }
     }
 

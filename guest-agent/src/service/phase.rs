@@ -37,15 +37,15 @@ pub(super) enum AfterExit {
 /// Why a service failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum FailureReason {
-    Died,
+    Exited,
     NotReady(String),
     NotAlive(String),
-    Need(String),
+    DependencyFailed(String),
     NotStarted(Failure<'static>),
 }
 
 impl Phase {
-    pub(super) fn is_over(&self) -> bool {
+    pub(super) fn is_final(&self) -> bool {
         matches!(self, Self::Stopped | Self::Failed(_))
     }
 
@@ -68,10 +68,10 @@ impl Phase {
 impl FailureReason {
     fn to_wire(&self) -> wire::FailureReason<'_> {
         match self {
-            Self::Died => wire::FailureReason::Died,
+            Self::Exited => wire::FailureReason::Exited,
             Self::NotReady(text) => wire::FailureReason::NotReady(text),
             Self::NotAlive(text) => wire::FailureReason::NotAlive(text),
-            Self::Need(name) => wire::FailureReason::Need(name),
+            Self::DependencyFailed(name) => wire::FailureReason::DependencyFailed(name),
             Self::NotStarted(failure) => wire::FailureReason::NotStarted(*failure),
         }
     }

@@ -3,14 +3,14 @@
 use vmcell_wire::{
     Attached, Channel, Event, Failure, FailureKind, Outcome, Stage, StreamId, encode,
     limits::{MAX_LISTED, MAX_WINDOW},
-    service::{Logs, Service as Request, StartService},
+    service::{ReadLog, ServiceRequest, StartService},
 };
 
 use super::{Phase, Service, ServiceError, ServiceId, phase::AfterExit, run::Context};
 use crate::{
     agent::Agent,
     clock::Moment,
-    link::{LinkError, LinkSession, ReadPosition, ServiceStream, Stream, WaitFor},
+    link::{LinkError, LinkSession, ReadPosition, ServiceStream, Stream, WaitCondition},
 };
 
 impl Agent {
@@ -19,19 +19,23 @@ impl Agent {
         &mut self,
         session: &mut LinkSession,
         stream: StreamId,
-        request: &Request<'_>,
+        request: &ServiceRequest<'_>,
     ) -> Result<(), LinkError> {
         let outcome = match request {
-            Request::Start(start) => self.start_service(session, stream, start),
-            Request::Look { name } => self.report_service(session, stream, name),
-            Request::Wait { name, until } => {
-                self.wait_for_service(session, stream, name, WaitFor::Phase(*until))
+            ServiceRequest::Start(start) => self.start_service(session, stream, start),
+            ServiceRequest::GetState { name } => self.report_service(session, stream, name),
+            ServiceRequest::Wait { name, until } => {
+                self.wait_for_service(session, stream, name, WaitCondition::Phase(*until))
             }
-            Request::Stop { name } => self.stop_service(session, stream, name, AfterExit::Stop),
-            Request::Restart { name } => self.stop_service(session, stream, name, AfterExit::Start),
-            Request::Remove { name } => self.remove_service(session, stream, name),
-            Request::List { after } => return self.list_services(session, stream, after),
-            Request::Logs(logs) => self.read_log(session, stream, logs),
+            ServiceRequest::Stop { name } => {
+                self.stop_service(session, stream, name, AfterExit::Stop)
+            }
+            ServiceRequest::Restart { name } => {
+                self.stop_service(session, stream, name, AfterExit::Start)
+            }
+            ServiceRequest::Remove { name } => self.remove_service(session, stream, name),
+            ServiceRequest::List { after } => return self.list_services(session, stream, after),
+            ServiceRequest::ReadLog(logs) => self.read_log(session, stream, logs),
             _ => {
                 let text = "the agent does not support this request";
                 let failure = Failure::new(FailureKind::Unsupported, Stage::Request, text);
@@ -58,7 +62,7 @@ impl Agent {
             .get_mut(id)
             .map(|service| service.starts);
         let start_number = starts.unwrap_or_default();
-        let wait_for = WaitFor::Launched {
+        let wait_for = WaitCondition::Launched {
             start: start_number,
         };
         self.wait_for_service(session, stream, start.name, wait_for)
@@ -94,7 +98,7 @@ impl Agent {
         session: &mut LinkSession,
         stream: StreamId,
         name: &str,
-        wait_for: WaitFor,
+        wait_for: WaitCondition,
     ) -> Result<(), ServiceError> {
         let id = self.find_service(name)?.id;
         let caller = session.caller(stream);
@@ -127,7 +131,7 @@ impl Agent {
             self.tasks.services.phase_changed(id);
         }
         self.tasks.services.mark_changed(id);
-        let wait_for = WaitFor::Gone { starts };
+        let wait_for = WaitCondition::Gone { starts };
         self.wait_for_service(session, stream, name, wait_for)
     }
 
@@ -139,7 +143,7 @@ impl Agent {
     ) -> Result<(), ServiceError> {
         let known = self.find_service(name)?;
         let id = known.id;
-        if !known.is_over() {
+        if !known.is_final() {
             let text = "the service runs: stop it first";
             return Err(ServiceError::new(FailureKind::Conflict, text));
         }
@@ -168,7 +172,7 @@ impl Agent {
         &mut self,
         session: &mut LinkSession,
         stream: StreamId,
-        logs: &Logs<'_>,
+        logs: &ReadLog<'_>,
     ) -> Result<(), ServiceError> {
         let service = self.find_service(logs.name)?;
         if logs.window > MAX_WINDOW {
@@ -190,7 +194,7 @@ impl Agent {
         });
         // Such an event always fits into a frame.
         let _ = encode::event(session.deferred_control(), stream, &event);
-        let wait_for = WaitFor::log(Channel::Stdout, position, end);
+        let wait_for = WaitCondition::log(Channel::Stdout, position, end);
         self.wait_for_service(session, stream, logs.name, wait_for)
     }
 

@@ -1,7 +1,7 @@
 //! Decides whether and when a service is restarted, without I/O.
 
 use vmcell_wire::{
-    Cause,
+    ExitCause,
     service::{Restart, RestartPolicy},
 };
 
@@ -11,13 +11,13 @@ use super::phase::{AfterExit, FailureReason};
 const MIN_PAUSE_MS: u32 = 10;
 
 /// Returns what to do after a run ended by itself.
-pub(super) fn after_exit(policy: RestartPolicy, was_ready: bool, cause: Cause) -> AfterExit {
-    let success = cause == Cause::Code(0);
+pub(super) fn after_exit(policy: RestartPolicy, was_ready: bool, cause: ExitCause) -> AfterExit {
+    let success = cause == ExitCause::Code(0);
     match policy {
-        _ if !was_ready => AfterExit::Fail(FailureReason::Died),
+        _ if !was_ready => AfterExit::Fail(FailureReason::Exited),
         RestartPolicy::Always => AfterExit::Restart,
         RestartPolicy::OnFailure if !success => AfterExit::Restart,
-        RestartPolicy::Never if !success => AfterExit::Fail(FailureReason::Died),
+        RestartPolicy::Never if !success => AfterExit::Fail(FailureReason::Exited),
         RestartPolicy::Never | RestartPolicy::OnFailure => AfterExit::Stop,
     }
 }
@@ -93,13 +93,13 @@ mod tests {
     #[test]
     fn policies_mean_what_they_say() {
         use RestartPolicy::{Always, Never, OnFailure};
-        let died = || AfterExit::Fail(FailureReason::Died);
-        let success = Cause::Code(0);
+        let died = || AfterExit::Fail(FailureReason::Exited);
+        let success = ExitCause::Code(0);
         for cause in [
-            Cause::Code(1),
-            Cause::Signal(9),
-            Cause::OutOfMemory,
-            Cause::Killed,
+            ExitCause::Code(1),
+            ExitCause::Signal(9),
+            ExitCause::OutOfMemory,
+            ExitCause::Killed,
         ] {
             assert_eq!(after_exit(Never, true, cause), died());
             assert_eq!(after_exit(OnFailure, true, cause), AfterExit::Restart);
@@ -110,7 +110,7 @@ mod tests {
         assert_eq!(after_exit(Always, true, success), AfterExit::Restart);
         for policy in [Never, OnFailure, Always] {
             assert_eq!(after_exit(policy, false, success), died());
-            assert_eq!(after_exit(policy, false, Cause::Code(1)), died());
+            assert_eq!(after_exit(policy, false, ExitCause::Code(1)), died());
         }
     }
 

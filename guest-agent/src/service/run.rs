@@ -2,7 +2,7 @@ use alloc::{format, string::String};
 
 use rustix::{fd::OwnedFd, process::Pid};
 use vmcell_wire::{
-    Cause, Exit, Failure, FailureKind, Lifetime, Stage, Start, Stdin, service::Spec,
+    Exit, ExitCause, Failure, FailureKind, ProcessMode, Stage, Start, Stdin, service::Spec,
 };
 
 use super::{Log, ServiceId, log::ReadBudget};
@@ -124,10 +124,10 @@ impl Run {
     }
 
     /// Returns why its process ended, if it has.
-    pub(super) fn cause(&mut self, processes: &mut Processes) -> Option<Cause> {
+    pub(super) fn cause(&mut self, processes: &mut Processes) -> Option<ExitCause> {
         let cause = match processes.get_mut(self.process) {
             Some(process) if process.start_failure().is_none() => process.termination.cause(),
-            _ => Some(Cause::Killed),
+            _ => Some(ExitCause::Killed),
         };
         self.leader_was_reaped |= cause.is_some();
         cause
@@ -207,7 +207,7 @@ impl Run {
 pub(crate) fn background<'a>(start: &Start<'a>) -> Start<'a> {
     Start {
         stdin: Stdin::Empty,
-        lifetime: Lifetime::Background,
+        mode: ProcessMode::Background,
         timeout_ms: 0,
         ..*start
     }

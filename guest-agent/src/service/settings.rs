@@ -3,7 +3,7 @@ use alloc::{format, string::String, vec::Vec};
 use vmcell_wire::{
     FailureKind,
     limits::MAX_SERVICE_NAME,
-    service::{Alive, Probe, Ready, Restart, Spec, StopBy, is_valid_name},
+    service::{LivenessProbe, Probe, ReadinessProbe, Restart, Spec, StopPolicy, is_valid_name},
 };
 
 use super::ServiceError;
@@ -12,7 +12,7 @@ use crate::probe;
 /// The decoded settings of a spec that are needed repeatedly.
 pub(super) struct Settings {
     pub(super) restart: Restart,
-    pub(super) stop: StopBy,
+    pub(super) stop: StopPolicy,
     pub(super) needs: Vec<String>,
     /// How long it may take to become ready; `None`: no readiness probe.
     pub(super) ready_ms: Option<u32>,
@@ -91,7 +91,7 @@ fn needs(spec: &Spec<'_>) -> Result<Vec<String>, ServiceError> {
     Ok(needs)
 }
 
-fn check_ready(ready: &Ready<'_>) -> Result<(), ServiceError> {
+fn check_ready(ready: &ReadinessProbe<'_>) -> Result<(), ServiceError> {
     probe::check(&ready.probe).map_err(ServiceError::invalid)?;
     check_times(ready.interval_ms, ready.attempt_ms)?;
     if ready.timeout_ms == 0 {
@@ -100,7 +100,7 @@ fn check_ready(ready: &Ready<'_>) -> Result<(), ServiceError> {
     Ok(())
 }
 
-fn check_alive(alive: &Alive<'_>) -> Result<(), ServiceError> {
+fn check_alive(alive: &LivenessProbe<'_>) -> Result<(), ServiceError> {
     if matches!(alive.probe, Probe::Log { .. }) {
         let text = "a liveness probe cannot use the log";
         return Err(ServiceError::invalid(text));

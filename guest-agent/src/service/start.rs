@@ -95,7 +95,7 @@ impl Service {
     /// Returns whether nothing has to be done for a start because the service
     /// already runs as requested.
     fn already_satisfies(&self, start: &StartService<'_>) -> Result<bool, ServiceError> {
-        if self.is_over() {
+        if self.is_final() {
             return Ok(false);
         }
         let conflict = |text: &'static str| Err(ServiceError::new(FailureKind::Conflict, text));
@@ -144,7 +144,9 @@ impl Service {
                 self.previous = Some(previous);
                 self.enter_launching(run)
             }
-            (None, Needs::Failed(need)) => self.enter(Phase::Failed(FailureReason::Need(need))),
+            (None, Needs::Failed(need)) => {
+                self.enter(Phase::Failed(FailureReason::DependencyFailed(need)))
+            }
             (None, Needs::Missing(need)) => self.enter(Phase::Waiting(need)),
             (None, Needs::Met) => false,
         };

@@ -118,7 +118,7 @@ impl Services {
         for name in needs {
             match self.find(name) {
                 Some(need) if need.phase == Phase::Up => {}
-                Some(need) if !need.is_over() => {
+                Some(need) if !need.is_final() => {
                     missing.get_or_insert(name);
                 }
                 _ => return Needs::Failed(name.clone()),

@@ -25,7 +25,7 @@ use rustix::{
     io::Errno,
     process::Pid,
 };
-use vmcell_wire::{Packed, Stage};
+use vmcell_wire::{PackedStrings, Stage};
 
 use super::{
     Mapping,
@@ -38,10 +38,10 @@ use super::{
 /// can be allocated. Settings that are absent cost no system call.
 pub(crate) struct ChildPlan<'a> {
     /// The paths to try in order, as `execvp(3)` would.
-    pub(crate) candidates: Packed<'a>,
-    pub(crate) argv: Packed<'a>,
+    pub(crate) candidates: PackedStrings<'a>,
+    pub(crate) argv: PackedStrings<'a>,
     /// The environment, in two parts.
-    pub(crate) env: [Packed<'a>; 2],
+    pub(crate) env: [PackedStrings<'a>; 2],
     /// Without a zero byte. `None`: the agent's directory, which is `/`.
     pub(crate) cwd: Option<&'a [u8]>,
     pub(crate) make_cwd: bool,
@@ -247,7 +247,7 @@ impl ChildMemory {
             // The null-terminated array of pointers that `execve(2)` takes.
             for list in parts {
                 let (strings, others) = rest.split_at_checked(list.byte_len()).unwrap_or_default();
-                let strings = Packed::from_bytes(strings).unwrap_or_default();
+                let strings = PackedStrings::from_bytes(strings).unwrap_or_default();
                 self.pointers.extend(strings.iter().map(CStr::as_ptr));
                 rest = others;
             }

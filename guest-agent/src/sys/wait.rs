@@ -1,12 +1,12 @@
 use core::mem::MaybeUninit;
 
 use rustix::{io::Errno, process::Pid};
-use vmcell_wire::Cause;
+use vmcell_wire::ExitCause;
 
 /// A reaped child and its resource usage.
 pub(crate) struct Reaped {
     pub(crate) pid: Pid,
-    pub(crate) cause: Cause,
+    pub(crate) cause: ExitCause,
     pub(crate) user_us: u64,
     pub(crate) system_us: u64,
     pub(crate) peak_rss_kib: u64,
@@ -30,9 +30,9 @@ pub(crate) fn reap() -> Result<Option<Reaped>, Errno> {
     // SAFETY: zeroed is a valid rusage, and the kernel has filled it.
     let usage = unsafe { usage.assume_init() };
     let cause = if libc::WIFSIGNALED(status) {
-        Cause::Signal(u8::try_from(libc::WTERMSIG(status)).unwrap_or(u8::MAX))
+        ExitCause::Signal(u8::try_from(libc::WTERMSIG(status)).unwrap_or(u8::MAX))
     } else {
-        Cause::Code(u8::try_from(libc::WEXITSTATUS(status)).unwrap_or(u8::MAX))
+        ExitCause::Code(u8::try_from(libc::WEXITSTATUS(status)).unwrap_or(u8::MAX))
     };
     Ok(Some(Reaped {
         pid,

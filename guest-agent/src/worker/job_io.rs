@@ -8,7 +8,7 @@ use rustix::{
 use vmcell_wire::{
     Outcome,
     files::{
-        Answer,
+        FileReply,
         record::{self, Piece},
     },
 };
@@ -192,7 +192,7 @@ impl JobIo {
         sent
     }
 
-    pub(crate) fn send_answer(&mut self, answer: &Answer<'_>) -> JobResult<()> {
+    pub(crate) fn send_answer(&mut self, answer: &FileReply<'_>) -> JobResult<()> {
         self.send_record(answer)
     }
 

@@ -2,8 +2,8 @@
 
 use crate::client::{Reply, RunningAgent, Spec, code, wait_until_gone};
 use vmcell_wire::{
-    Attach, Cause, Channel, Exit, FailureKind, Lifetime, Output, Position, Request, Selector,
-    Stage, Stdin, encode,
+    Attach, Channel, Exit, ExitCause, FailureKind, Output, Position, ProcessMode, Request,
+    Selector, Stage, Stdin, encode,
 };
 
 const NOW: u64 = Position::NOW;
@@ -274,11 +274,11 @@ fn the_list_shows_running_and_ended_processes_in_order() {
     assert_eq!(listed[0].argv, [&b"echo"[..], b"a b", b"c"]);
     assert_eq!(listed[0].exit, Some(exit));
     assert_eq!(listed[0].stdout, (0, 6));
-    assert_eq!(listed[0].lifetime, Lifetime::Background);
+    assert_eq!(listed[0].mode, ProcessMode::Background);
     assert_eq!(listed[0].uid, rustix::process::geteuid().as_raw());
     assert_eq!(
-        (&listed[1].tag, listed[1].exit, listed[1].lifetime),
-        (&foreground.tag, None, Lifetime::Foreground)
+        (&listed[1].tag, listed[1].exit, listed[1].mode),
+        (&foreground.tag, None, ProcessMode::Foreground)
     );
     assert_eq!(host.list(first).0.len(), 1);
     assert_eq!(host.list(u32::MAX), (vec![], false));
@@ -356,7 +356,7 @@ fn a_real_time_signal_is_a_signal() {
         process: Selector::Id(id),
         signal: 64,
     });
-    assert_eq!(host.exit(stream).cause, Cause::Signal(64));
+    assert_eq!(host.exit(stream).cause, ExitCause::Signal(64));
 }
 
 #[test]
@@ -369,16 +369,16 @@ fn kill_ends_the_tree_and_keeps_what_was_printed() {
     host.until(|reply| matches!(reply, Reply::Data(..)));
     let process = Selector::Id(id);
     let exit = exited(host.ask(&Request::Kill { process }));
-    assert_eq!(exit.cause, Cause::Killed);
+    assert_eq!(exit.cause, ExitCause::Killed);
     wait_until_gone(pid);
     let seen = host.exit(watching);
-    assert_eq!(seen.cause, Cause::Killed);
+    assert_eq!(seen.cause, ExitCause::Killed);
     let text = String::from_utf8(host.output(watching, Channel::Stdout).to_vec()).unwrap();
     wait_until_gone(text.trim().parse().unwrap());
     // Repeating it changes nothing.
     assert_eq!(
         exited(host.ask(&Request::Kill { process })).cause,
-        Cause::Killed
+        ExitCause::Killed
     );
     let late = host.attach(process, 0, 0);
     host.exit(late);
@@ -414,9 +414,9 @@ fn a_foreground_process_that_somebody_else_kills_is_reported_with_its_output() {
     let process = Selector::Tag(&spec.tag);
     assert_eq!(
         exited(other.ask(&Request::Kill { process })).cause,
-        Cause::Killed
+        ExitCause::Killed
     );
-    assert_eq!(owner.exit(stream).cause, Cause::Killed);
+    assert_eq!(owner.exit(stream).cause, ExitCause::Killed);
     assert_eq!(owner.output(stream, Channel::Stdout), b"printed\n");
 }
 
@@ -497,7 +497,7 @@ fn a_detached_process_survives_its_owner() {
     wait_until_gone(canary);
     let mut other = agent.connect();
     let (listed, _) = other.list(0);
-    assert_eq!(listed[0].lifetime, Lifetime::Background);
+    assert_eq!(listed[0].mode, ProcessMode::Background);
     assert_eq!(listed[0].exit, None);
     let watching = other.open(&Request::Attach(Attach {
         process,

@@ -3,7 +3,7 @@
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::client::{Reply, RunningAgent, code, wait_until_gone};
-use vmcell_wire::{Cause, Channel, FailureKind, Request, Stage, Stdin, encode};
+use vmcell_wire::{Channel, ExitCause, FailureKind, Request, Stage, Stdin, encode};
 
 #[test]
 fn a_command_runs_and_its_outputs_come_back_apart() {
@@ -173,7 +173,7 @@ fn cancel_ends_the_whole_process_group() {
     let text = String::from_utf8(host.output(stream, Channel::Stdout).to_vec()).unwrap();
     let grandchild: u32 = text.trim().parse().unwrap();
     host.send(|out| encode::cancel(out, stream));
-    assert_eq!(host.exit(stream).cause, Cause::Killed);
+    assert_eq!(host.exit(stream).cause, ExitCause::Killed);
     wait_until_gone(grandchild);
 }
 
@@ -233,7 +233,7 @@ fn a_flood_does_not_hold_up_another_stream() {
         assert_eq!(host.output(stream, Channel::Stdout), b"hi\n");
     }
     host.send(|out| encode::cancel(out, flood));
-    assert_eq!(host.exit(flood).cause, Cause::Killed);
+    assert_eq!(host.exit(flood).cause, ExitCause::Killed);
 }
 
 #[test]

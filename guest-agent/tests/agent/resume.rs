@@ -2,7 +2,7 @@
 
 use crate::client::{Host, Reply, RunningAgent, Spec, code, wait_until_gone};
 use vmcell_wire::{
-    Cause, Channel, FailureKind, Position, Request, Resume, Selector, Stage, encode,
+    Channel, ExitCause, FailureKind, Position, Request, Resume, Selector, Stage, encode,
 };
 
 const NOT_FOUND: (FailureKind, Stage) = (FailureKind::NotFound, Stage::Process);
@@ -307,7 +307,7 @@ fn a_detached_process_is_resumed_as_an_observer() {
     let stream = host.resume(spec.start.ticket, 4, 0);
     assert_eq!(host.attached(stream).stdout, 4);
     host.ask(&Request::Kill { process });
-    assert_eq!(host.exit(stream).cause, Cause::Killed);
+    assert_eq!(host.exit(stream).cause, ExitCause::Killed);
 }
 
 #[test]

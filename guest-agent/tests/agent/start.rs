@@ -3,7 +3,7 @@
 use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf};
 
 use crate::client::{Reply, RunningAgent, Spec, code};
-use vmcell_wire::{Cause, Channel, FailureKind, Rlimit, Selector, Stage};
+use vmcell_wire::{Channel, ExitCause, FailureKind, Rlimit, Selector, Stage};
 
 /// A new directory that every user may access.
 struct Scratch(PathBuf);
@@ -280,7 +280,7 @@ fn a_timeout_ends_the_tree_and_says_so() {
         Spec::shell(script).with(|spec| spec.start.timeout_ms = timeout_ms)
     };
     let (exit, text) = host.run(&timed("echo printed; sleep 1000; echo never", 200));
-    assert_eq!(exit.cause, Cause::Timeout);
+    assert_eq!(exit.cause, ExitCause::Timeout);
     assert_eq!(text, "printed\n");
     assert!((200_000..5_000_000).contains(&exit.wall_us), "{exit:?}");
     assert_eq!(code(&host.run(&timed("exit 3", 60_000)).0), 3);
@@ -290,7 +290,7 @@ fn a_timeout_ends_the_tree_and_says_so() {
     let background = timed("sleep 1000", 100).background();
     let (id, _) = host.spawn(&background);
     let stream = host.attach(Selector::Id(id), 0, 0);
-    assert_eq!(host.exit(stream).cause, Cause::Timeout);
+    assert_eq!(host.exit(stream).cause, ExitCause::Timeout);
 }
 
 #[test]
@@ -298,7 +298,7 @@ fn a_process_that_is_killed_by_others_is_not_ours() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
     let (exit, _) = host.run(&Spec::shell("kill -9 $$"));
-    assert_eq!(exit.cause, Cause::Signal(9));
+    assert_eq!(exit.cause, ExitCause::Signal(9));
     assert_eq!(exit.oom_kills, 0);
 }
 

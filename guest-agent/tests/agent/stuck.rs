@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use vmcell_wire::{Cause, Channel, Request, Selector, StreamId, encode};
+use vmcell_wire::{Channel, ExitCause, Request, Selector, StreamId, encode};
 
 use crate::{
     client::{Host, Reply, RunningAgent, Spec, code},
@@ -61,10 +61,13 @@ fn a_process_that_hangs_before_its_program_is_killed_timed_out_and_cancelled_lik
     let streams = [&killed, &timed, &cancelled].map(|spec| host.start(spec));
     let process = Selector::Tag(&killed.tag);
     let kill = host.ask(&Request::Kill { process });
-    assert!(matches!(kill, Reply::Exited(_, exit) if exit.cause == Cause::Killed));
+    assert!(matches!(kill, Reply::Exited(_, exit) if exit.cause == ExitCause::Killed));
     host.cancel(streams[2]);
     let causes = streams.map(|stream| host.exit(stream).cause);
-    assert_eq!(causes, [Cause::Killed, Cause::Timeout, Cause::Killed]);
+    assert_eq!(
+        causes,
+        [ExitCause::Killed, ExitCause::Timeout, ExitCause::Killed]
+    );
     // A signal ends it too.
     let signalled = Spec::new(&[&leased.path()]);
     let stream = host.start(&signalled);
@@ -74,7 +77,7 @@ fn a_process_that_hangs_before_its_program_is_killed_timed_out_and_cancelled_lik
         signal: 15,
     });
     assert!(matches!(sent, Reply::Done(_)));
-    assert_eq!(host.exit(stream).cause, Cause::Signal(15));
+    assert_eq!(host.exit(stream).cause, ExitCause::Signal(15));
     assert_eq!(host.list(0).0, []);
 }
 
@@ -100,7 +103,7 @@ fn a_stopped_process_that_has_no_program_yet_is_killed() {
         host.ask(&Request::Kill { process }),
         Reply::Exited(..)
     ));
-    assert_eq!(host.exit(stuck).cause, Cause::Killed);
+    assert_eq!(host.exit(stuck).cause, ExitCause::Killed);
 }
 
 #[test]
@@ -169,8 +172,8 @@ fn who_stops_everything_of_a_user_stops_only_that_users_processes() {
         let victim = host.start(&victim);
         assert_responsive(&mut host);
         match host.exit(victim).cause {
-            Cause::Timeout => stopped += 1,
-            cause => assert_eq!(cause, Cause::Code(0)),
+            ExitCause::Timeout => stopped += 1,
+            cause => assert_eq!(cause, ExitCause::Code(0)),
         }
     }
     let process = Selector::Tag(&stopper.tag);

@@ -19,7 +19,7 @@ impl Launched {
     /// Creates it from a running VMM and the transport to the agent in its VM.
     pub fn new(vmm: Vmm, transport: AgentTransport) -> Self {
         let kind = match transport {
-            AgentTransport::Port(_) => LinkKind::Serial,
+            AgentTransport::Serial(_) => LinkKind::Serial,
             AgentTransport::Hybrid { .. } => LinkKind::HybridVsock,
             AgentTransport::Vsock { .. } => LinkKind::Vsock,
         };

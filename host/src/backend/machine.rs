@@ -83,7 +83,7 @@ impl Root {
 #[non_exhaustive]
 pub enum BootLink {
     /// Through the serial ports of the machine.
-    Ports,
+    Serial,
     /// Through vsock, where the agent listens.
     Vsock {
         /// The port on which it listens.
@@ -168,7 +168,7 @@ impl Machine {
     /// [`Error::Host`] if the system provides no random bytes.
     pub fn boot_file(&self, root_device: &str, link: BootLink) -> Result<Vec<u8>, Error> {
         let link = match link {
-            BootLink::Ports => boot::BootLink::Ports,
+            BootLink::Serial => boot::BootLink::Serial,
             BootLink::Vsock { port, ready_port } => boot::BootLink::Vsock { port, ready_port },
         };
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -180,7 +180,7 @@ impl Machine {
             hostname: &self.hostname,
             root_device,
             link,
-            disk_is_kept: self.root.is_kept(),
+            disk_is_persistent: self.root.is_kept(),
         };
         let file = boot
             .to_file()

@@ -13,7 +13,7 @@ use crate::{error::Error, vsock::VsockListener};
 pub enum AgentTransport {
     /// A byte stream without connections, such as a serial port. Data that is
     /// sent is buffered until the agent is there.
-    Port(UnixStream),
+    Serial(UnixStream),
     /// vsock that the VMM maps to Unix sockets.
     Hybrid {
         /// The Unix socket where the VMM accepts connections to the guest.
@@ -66,7 +66,7 @@ impl AgentTransport {
     /// Returns what the boot file tells the agent about the link.
     pub fn boot_link(&self) -> BootLink {
         let ready_port = match self {
-            Self::Port(_) => return BootLink::Ports,
+            Self::Serial(_) => return BootLink::Serial,
             Self::Hybrid { .. } => READY_PORT,
             Self::Vsock { ready, .. } => ready.port(),
         };

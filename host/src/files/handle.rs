@@ -6,7 +6,7 @@ use std::{
 
 use vmcell_wire::{
     Request,
-    files::{self as wire, Work},
+    files::{self as wire, FileOperation},
 };
 
 use super::{FileOwner, Job, path};
@@ -75,9 +75,13 @@ impl Files {
 
     /// Starts work on the entry at `subject`, as soon as fewer jobs run than
     /// the limit.
-    pub(crate) async fn begin(&self, subject: &Path, work: Work<'_>) -> Result<Job, Error> {
+    pub(crate) async fn begin(
+        &self,
+        subject: &Path,
+        operation: FileOperation<'_>,
+    ) -> Result<Job, Error> {
         let permit = self.vm.file_permit().await;
-        let stream = self.open(work)?;
+        let stream = self.open(operation)?;
         Ok(Job::new(self.vm.clone(), stream, subject, permit))
     }
 
@@ -86,15 +90,15 @@ impl Files {
     pub(super) fn begin_without_permit(
         &self,
         subject: &Path,
-        work: Work<'_>,
+        operation: FileOperation<'_>,
     ) -> Result<Job, Error> {
-        let stream = self.open(work)?;
+        let stream = self.open(operation)?;
         Ok(Job::new(self.vm.clone(), stream, subject, None))
     }
 
-    fn open(&self, work: Work<'_>) -> Result<crate::session::Stream, Error> {
+    fn open(&self, operation: FileOperation<'_>) -> Result<crate::session::Stream, Error> {
         let root = path::root_bytes(&self.root)?;
-        let request = Request::Files(wire::Files { root, work });
+        let request = Request::Files(wire::FileRequest { root, operation });
         self.vm.open(&request)
     }
 }

@@ -9,7 +9,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use vmcell_wire::{
     Channel, WireError,
     files::{
-        Answer,
+        FileReply,
         record::{self, Piece},
     },
 };
@@ -98,14 +98,14 @@ impl Job {
     /// Cancel safe.
     pub(crate) async fn next_answer<T>(
         &mut self,
-        mut with: impl FnMut(Answer<'_>) -> T,
+        mut with: impl FnMut(FileReply<'_>) -> T,
     ) -> Result<Option<T>, Error> {
         loop {
             let mut input = &self.unread[..];
             let before = input.len();
             let found = match self.reader.next(&mut input).map_err(malformed)? {
                 Some(Piece::Message(message)) => {
-                    let answer: Answer<'_> = record::decode(message).map_err(malformed)?;
+                    let answer: FileReply<'_> = record::decode(message).map_err(malformed)?;
                     if !answer.is_valid() {
                         return Err(Error::unexpected_reply());
                     }
@@ -130,7 +130,7 @@ impl Job {
     /// Waits until it is complete, and returns its single answer.
     pub(crate) async fn single_answer<T>(
         mut self,
-        mut with: impl FnMut(Answer<'_>) -> Option<T>,
+        mut with: impl FnMut(FileReply<'_>) -> Option<T>,
     ) -> Result<T, Error> {
         let answer = self.next_answer(&mut with).await?.flatten();
         // A failure after the answer counts too.

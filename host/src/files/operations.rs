@@ -5,7 +5,7 @@ use std::{
     time::SystemTime,
 };
 
-use vmcell_wire::files::{Answer, Work};
+use vmcell_wire::files::{FileOperation, FileReply};
 
 use super::{Entry, FileFailureKind, Files, Usage};
 use crate::error::Error;
@@ -107,12 +107,12 @@ impl Files {
         mode: impl Into<Option<u32>>,
     ) -> Result<Entry, Error> {
         let path = path.as_ref();
-        let work = Work::MakeDirectory {
+        let operation = FileOperation::MakeDirectory {
             path: self.relative_bytes(path)?,
             mode: mode.into().map(permissions).transpose()?,
             owner: self.owner.as_wire(),
         };
-        self.entry_from(path, work).await
+        self.entry_from(path, operation).await
     }
 
     /// Removes a file, a link or an empty directory.
@@ -125,11 +125,11 @@ impl Files {
     /// If the future is dropped, it may or may not be removed.
     pub async fn remove(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let path = path.as_ref();
-        let work = Work::Remove {
+        let operation = FileOperation::Remove {
             path: self.relative_bytes(path)?,
             tree: false,
         };
-        self.begin(path, work).await?.finish().await
+        self.begin(path, operation).await?.finish().await
     }
 
     /// Removes an entry and everything below it. Removes symbolic links, never
@@ -143,11 +143,11 @@ impl Files {
     /// If the future is dropped, the guest stops soon; a part may be removed.
     pub async fn remove_tree(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let path = path.as_ref();
-        let work = Work::Remove {
+        let operation = FileOperation::Remove {
             path: self.relative_bytes(path)?,
             tree: true,
         };
-        self.begin(path, work).await?.finish().await
+        self.begin(path, operation).await?.finish().await
     }
 
     /// Renames an entry. Replaces an existing entry with the new name, like
@@ -192,12 +192,12 @@ impl Files {
     /// If the future is dropped, a part of the tree may be copied.
     pub async fn copy(&self, from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<Entry, Error> {
         let to = to.as_ref();
-        let work = Work::Copy {
+        let operation = FileOperation::Copy {
             from: self.relative_bytes(from.as_ref())?,
             to: self.relative_bytes(to)?,
             owner: self.owner.as_wire(),
         };
-        self.entry_from(to, work).await
+        self.entry_from(to, operation).await
     }
 
     /// Sets the permissions. Follows a symbolic link.
@@ -268,12 +268,12 @@ impl Files {
         path: impl AsRef<Path>,
     ) -> Result<Entry, Error> {
         let path = path.as_ref();
-        let work = Work::Symlink {
+        let operation = FileOperation::Symlink {
             path: self.relative_bytes(path)?,
             target: target.as_ref().as_bytes(),
             owner: self.owner.as_wire(),
         };
-        self.entry_from(path, work).await
+        self.entry_from(path, operation).await
     }
 
     /// Sets the modification time, by default to now. Creates an empty file if
@@ -290,12 +290,12 @@ impl Files {
         modified: impl Into<Option<SystemTime>>,
     ) -> Result<Entry, Error> {
         let path = path.as_ref();
-        let work = Work::Touch {
+        let operation = FileOperation::Touch {
             path: self.relative_bytes(path)?,
             modified: modified.into().map(wire_time),
             owner: self.owner.as_wire(),
         };
-        self.entry_from(path, work).await
+        self.entry_from(path, operation).await
     }
 
     /// Returns the disk usage of an entry and everything below it.
@@ -307,10 +307,10 @@ impl Files {
     /// Cancel safe.
     pub async fn usage(&self, path: impl AsRef<Path>) -> Result<Usage, Error> {
         let path = path.as_ref();
-        let work = Work::Usage {
+        let operation = FileOperation::Usage {
             path: self.relative_bytes(path)?,
         };
-        self.begin(path, work)
+        self.begin(path, operation)
             .await?
             .single_answer(Usage::from_answer)
             .await
@@ -326,60 +326,60 @@ impl Files {
     /// Cancel safe.
     pub async fn sync(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let path = path.as_ref();
-        let work = Work::Sync {
+        let operation = FileOperation::Sync {
             path: self.relative_bytes(path)?,
         };
-        self.begin(path, work).await?.finish().await
+        self.begin(path, operation).await?.finish().await
     }
 
     async fn stat_with(&self, path: &Path, follow: bool, digest: bool) -> Result<Entry, Error> {
-        let work = Work::Stat {
+        let operation = FileOperation::Stat {
             path: self.relative_bytes(path)?,
             follow,
             digest,
         };
-        self.entry_from(path, work).await
+        self.entry_from(path, operation).await
     }
 
     async fn rename_if(&self, from: &Path, to: &Path, replace: bool) -> Result<Entry, Error> {
-        let work = Work::Rename {
+        let operation = FileOperation::Rename {
             from: self.relative_bytes(from)?,
             to: self.relative_bytes(to)?,
             replace,
         };
-        self.entry_from(to, work).await
+        self.entry_from(to, operation).await
     }
 
     async fn set_mode_of(&self, path: &Path, mode: u32, tree: bool) -> Result<Entry, Error> {
-        let work = Work::SetMode {
+        let operation = FileOperation::SetMode {
             path: self.relative_bytes(path)?,
             mode: permissions(mode)?,
             tree,
         };
-        self.entry_from(path, work).await
+        self.entry_from(path, operation).await
     }
 
     async fn set_owner_of(&self, path: &Path, owner: &str, tree: bool) -> Result<Entry, Error> {
-        let work = Work::SetOwner {
+        let operation = FileOperation::SetOwner {
             path: self.relative_bytes(path)?,
             owner: vmcell_wire::files::Owner::User(owner),
             tree,
         };
-        self.entry_from(path, work).await
+        self.entry_from(path, operation).await
     }
 
     /// Runs work, and returns the entry in its answer.
-    async fn entry_from(&self, path: &Path, work: Work<'_>) -> Result<Entry, Error> {
+    async fn entry_from(&self, path: &Path, operation: FileOperation<'_>) -> Result<Entry, Error> {
         let top = self.relative_path(path)?;
-        let job = self.begin(path, work).await?;
+        let job = self.begin(path, operation).await?;
         job.single_answer(|answer| entry_at(answer, top)).await
     }
 }
 
 /// Returns the entry of an answer about a single one.
-pub(super) fn entry_at(answer: Answer<'_>, path: &Path) -> Option<Entry> {
+pub(super) fn entry_at(answer: FileReply<'_>, path: &Path) -> Option<Entry> {
     match answer {
-        Answer::Entry(entry) if entry.path.is_empty() => Some(Entry::from_guest(&entry, path)),
+        FileReply::Entry(entry) if entry.path.is_empty() => Some(Entry::from_guest(&entry, path)),
         _ => None,
     }
 }

@@ -6,7 +6,7 @@ use std::{
 
 use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
-use vmcell_wire::files::{EditRecord, Expect, Work, record};
+use vmcell_wire::files::{EditRecord, FileOperation, Precondition, record};
 
 use super::{EntryKind, FileFailureKind, Files, Job, ReadOptions};
 use crate::{
@@ -131,11 +131,11 @@ impl Files {
             Ok((Edit { old, new }, patched.collect()))
         })
         .await?;
-        let work = Work::Edit {
+        let operation = FileOperation::Edit {
             path: self.relative_bytes(directory)?,
             owner: self.owner.as_wire(),
         };
-        let job = self.begin(directory, work).await?;
+        let job = self.begin(directory, operation).await?;
         if edit.send(&job).await? {
             job.input().end();
         }
@@ -211,31 +211,31 @@ fn edit_records(
     const TYPE: u32 = 0o170_000;
     const SYMLINK: u32 = 0o120_000;
     let path = path.as_os_str().as_bytes();
-    let expect = match old {
-        Some(old) => Expect::Digest(Sha256::digest(&old.content).into()),
-        None => Expect::Absent,
+    let precondition = match old {
+        Some(old) => Precondition::Digest(Sha256::digest(&old.content).into()),
+        None => Precondition::Absent,
     };
     let is_same = |new: &TreeFile, old: &TreeFile| new.content == old.content;
     let is_same_type = |new: &TreeFile, old: &TreeFile| new.mode & TYPE == old.mode & TYPE;
     let record = match (&new, old) {
         (None, None) => return Ok(None),
-        (None, Some(_)) => EditRecord::Remove { path, expect },
+        (None, Some(_)) => EditRecord::Remove { path, precondition },
         (Some(new), Some(old)) if new == old => return Ok(None),
         (Some(new), _) if new.mode & TYPE == SYMLINK => EditRecord::PutLink {
             path,
-            expect,
+            precondition,
             target: &new.content,
         },
         (Some(new), Some(old)) if is_same(new, old) && is_same_type(new, old) => {
             EditRecord::SetMode {
                 path,
-                expect,
+                precondition,
                 mode: super::operations::permissions(new.mode & !TYPE)?,
             }
         }
         (Some(new), _) => EditRecord::Put {
             path,
-            expect,
+            precondition,
             mode: Some(super::operations::permissions(new.mode & !TYPE)?),
             length: new.content.len() as u64,
         },

@@ -11,7 +11,7 @@ use vmcell_tree::{
     FilterLines,
     transfer::{Destination, Ownership, ReceiveOptions, Receiver, SpecialBits, TopSymlink},
 };
-use vmcell_wire::files::{Send, Work};
+use vmcell_wire::files::{FileOperation, Send};
 
 use super::{Files, push::Progress};
 #[cfg(feature = "archive")]
@@ -184,12 +184,12 @@ impl Pull {
     /// partially.
     pub async fn run(self) -> Result<Received, Error> {
         self.filter.compile()?;
-        let work = Work::Send(Send {
+        let operation = FileOperation::Send(Send {
             path: self.files.relative_bytes(&self.from)?,
             include: self.filter.included(),
             exclude: self.filter.excluded(),
         });
-        let mut job = self.files.begin(&self.from, work).await?;
+        let mut job = self.files.begin(&self.from, operation).await?;
         // Wait for the guest first: if it has no tree, create nothing here.
         let Some(first) = job.next_bytes().await? else {
             return Err(Error::unexpected_reply());

@@ -11,7 +11,7 @@ use vmcell_tree::{
     transfer::{ExistingEntry, SendOptions, SinkClosed, Source, send},
 };
 use vmcell_wire::{
-    files::{Answer, FileKind, Receive, Time, Walk, Work},
+    files::{FileKind, FileOperation, FileReply, Receive, Time, Walk},
     pattern::Filter,
 };
 
@@ -203,12 +203,12 @@ impl Push {
             #[cfg(feature = "archive")]
             (Source::Archive { .. }, _) => None,
         };
-        let work = Work::Receive(Receive {
+        let operation = FileOperation::Receive(Receive {
             path: self.files.relative_bytes(&self.to)?,
             owner: self.files.owner.as_wire(),
             sync: self.sync,
         });
-        let mut job = self.files.begin(&self.to, work).await?;
+        let mut job = self.files.begin(&self.to, operation).await?;
         let task = SendTask {
             source: self.source,
             filter,
@@ -235,7 +235,7 @@ impl Push {
         }
         job.input().end();
         job.single_answer(|answer| match answer {
-            Answer::Received { entries, bytes } => Some((entries, bytes)),
+            FileReply::Received { entries, bytes } => Some((entries, bytes)),
             _ => None,
         })
         .await
@@ -339,7 +339,7 @@ async fn guest_entries(
     filter: &FilterLines,
     digest: bool,
 ) -> Result<Option<HashMap<Vec<u8>, GuestEntry>>, Error> {
-    let work = Work::Walk(Walk {
+    let operation = FileOperation::Walk(Walk {
         path: files.relative_bytes(to)?,
         depth: u32::MAX,
         top: true,
@@ -350,7 +350,7 @@ async fn guest_entries(
         digest,
         names: false,
     });
-    let mut job = files.begin(to, work).await?;
+    let mut job = files.begin(to, operation).await?;
     let mut existing = HashMap::new();
     let mut memory = 0;
     for _ in 0..MAX_GUEST_ENTRIES {
@@ -374,9 +374,9 @@ async fn guest_entries(
     Ok(Some(existing))
 }
 
-fn guest_entry(answer: Answer<'_>, from: &Path) -> Option<(Vec<u8>, GuestEntry)> {
+fn guest_entry(answer: FileReply<'_>, from: &Path) -> Option<(Vec<u8>, GuestEntry)> {
     // Entries that the guest cannot read are sent.
-    let Answer::Entry(entry) = answer else {
+    let FileReply::Entry(entry) = answer else {
         return None;
     };
     let path = vmcell_tree::path_from_bytes(entry.path);

@@ -7,7 +7,7 @@ use std::{
 
 use bytes::{Buf, Bytes};
 use tokio::io::{AsyncRead, ReadBuf};
-use vmcell_wire::files::Work;
+use vmcell_wire::files::FileOperation;
 
 use super::{Files, Job, ReadOptions, job::JobError};
 use crate::error::Error;
@@ -72,13 +72,13 @@ impl Files {
         let max = options
             .limit
             .map_or(u64::MAX, |limit| limit.saturating_add(1));
-        let work = Work::Read {
+        let operation = FileOperation::Read {
             path: self.relative_bytes(path)?,
             offset: options.offset,
             length: options.length.min(max),
         };
         Ok(FileReader {
-            job: self.begin(path, work).await?,
+            job: self.begin(path, operation).await?,
             asked: options.length,
             left: options.limit,
             limit: options.limit.unwrap_or(u64::MAX),

@@ -3,7 +3,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use vmcell_wire::files::{self as wire, Answer, Work};
+use vmcell_wire::files::{self as wire, FileOperation, FileReply};
 
 use super::{Entry, FileFailure, Files, Job, WalkOptions};
 use crate::{error::Error, result_budget::ResultBudget, session::Failed};
@@ -53,7 +53,7 @@ impl Files {
     /// Cancel safe.
     pub async fn walk(&self, path: impl AsRef<Path>, walk: WalkOptions) -> Result<Entries, Error> {
         let path = path.as_ref();
-        let work = Work::Walk(wire::Walk {
+        let operation = FileOperation::Walk(wire::Walk {
             path: self.relative_bytes(path)?,
             depth: walk.depth,
             top: walk.top,
@@ -66,7 +66,7 @@ impl Files {
         });
         Ok(Entries {
             top: self.relative_path(path)?.to_owned(),
-            job: self.begin(path, work).await?,
+            job: self.begin(path, operation).await?,
             problems: Vec::new(),
             dropped_problems: 0,
         })
@@ -184,10 +184,10 @@ impl Files {
 }
 
 /// Converts an answer to an entry or a problem; `Err(None)` for any other.
-fn entry_or_problem(answer: Answer<'_>, top: &Path) -> Result<Entry, Option<WalkProblem>> {
+fn entry_or_problem(answer: FileReply<'_>, top: &Path) -> Result<Entry, Option<WalkProblem>> {
     match answer {
-        Answer::Entry(entry) => Ok(Entry::from_guest(&entry, top)),
-        Answer::Problem { path, failure } => {
+        FileReply::Entry(entry) => Ok(Entry::from_guest(&entry, top)),
+        FileReply::Problem { path, failure } => {
             let path = top.join(vmcell_tree::relative_path_from_bytes(path));
             let failure = FileFailure::from_guest(Failed::from_wire(&failure), &path);
             Err(Some(WalkProblem { path, failure }))

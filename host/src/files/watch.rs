@@ -4,7 +4,7 @@ use std::{
 };
 
 use vmcell_tree::relative_path_from_bytes;
-use vmcell_wire::files::{Answer, ChangeKind as WireKind, Work};
+use vmcell_wire::files::{ChangeKind as WireKind, FileOperation, FileReply};
 
 use super::{Entry, Files, Job};
 use crate::error::Error;
@@ -96,13 +96,13 @@ impl Files {
     /// Cancel safe.
     pub async fn watch(&self, path: impl AsRef<Path>, watch: Watch) -> Result<Watcher, Error> {
         let path = path.as_ref();
-        let work = Work::Watch {
+        let operation = FileOperation::Watch {
             path: self.relative_bytes(path)?,
             recursive: watch.recursive,
             debounce_ms: u32::try_from(watch.debounce.as_millis()).unwrap_or(u32::MAX),
         };
         let top = self.relative_path(path)?.to_owned();
-        let mut job = self.begin_without_permit(path, work)?;
+        let mut job = self.begin_without_permit(path, operation)?;
         let entry = job
             .next_answer(|answer| super::operations::entry_at(answer, &top))
             .await?;
@@ -146,8 +146,8 @@ impl Watcher {
     }
 }
 
-fn change_at(answer: Answer<'_>, top: &Path) -> Option<FileEvent> {
-    let Answer::Change(change) = answer else {
+fn change_at(answer: FileReply<'_>, top: &Path) -> Option<FileEvent> {
+    let FileReply::Change(change) = answer else {
         return None;
     };
     let kind = match change.kind {

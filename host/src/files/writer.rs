@@ -8,7 +8,7 @@ use std::{
 use bytes::Bytes;
 use tokio::io::AsyncWrite;
 use vmcell_wire::{
-    files::{Expect, Work, Write, WritePlace},
+    files::{FileOperation, Precondition, Write, WriteMode},
     limits::MAX_PAYLOAD,
 };
 
@@ -29,8 +29,8 @@ use crate::{error::Error, session::StreamInput};
 /// ```
 #[derive(Clone, Debug)]
 pub struct WriteOptions {
-    place: WritePlace,
-    expect: Expect,
+    write_mode: WriteMode,
+    precondition: Precondition,
     mode: Option<u32>,
     owner: Option<FileOwner>,
     size: Option<u64>,
@@ -50,8 +50,8 @@ impl WriteOptions {
     #[must_use]
     pub const fn new() -> Self {
         Self {
-            place: WritePlace::Replace,
-            expect: Expect::Anything,
+            write_mode: WriteMode::Replace,
+            precondition: Precondition::Anything,
             mode: None,
             owner: None,
             size: None,
@@ -62,28 +62,28 @@ impl WriteOptions {
     /// Appends the bytes to the file.
     #[must_use]
     pub const fn append(mut self) -> Self {
-        self.place = WritePlace::Append;
+        self.write_mode = WriteMode::Append;
         self
     }
 
     /// Overwrites the file from this offset on.
     #[must_use]
     pub const fn at(mut self, offset: u64) -> Self {
-        self.place = WritePlace::At(offset);
+        self.write_mode = WriteMode::At(offset);
         self
     }
 
     /// Writes only if the path does not exist.
     #[must_use]
     pub const fn only_if_absent(mut self) -> Self {
-        self.expect = Expect::Absent;
+        self.precondition = Precondition::Absent;
         self
     }
 
     /// Writes only if the current content has this SHA-256.
     #[must_use]
     pub const fn only_if_sha256(mut self, digest: [u8; 32]) -> Self {
-        self.expect = Expect::Digest(digest);
+        self.precondition = Precondition::Digest(digest);
         self
     }
 
@@ -174,16 +174,16 @@ impl Files {
         let path = path.as_ref();
         let top = self.relative_path(path)?.to_owned();
         let owner = options.owner.as_ref().unwrap_or(&self.owner);
-        let work = Work::Write(Write {
+        let operation = FileOperation::Write(Write {
             path: self.relative_bytes(path)?,
-            place: options.place,
-            expect: options.expect,
+            write_mode: options.write_mode,
+            precondition: options.precondition,
             mode: options.mode.map(permissions).transpose()?,
             owner: owner.as_wire(),
             size: options.size,
             sync: options.sync,
         });
-        let job = self.begin(path, work).await?;
+        let job = self.begin(path, operation).await?;
         let input = job.input();
         Ok(FileWriter { job, input, top })
     }

@@ -8,7 +8,8 @@ use std::{
 
 use bytes::Bytes;
 use vmcell_wire::{
-    CgroupLimits, Lifetime, PackedBuf, Request, Rlimit, RlimitsBuf, Start, Stdin, limits::MAX_TAG,
+    CgroupLimits, PackedStringsBuf, ProcessMode, Request, Rlimit, RlimitsBuf, Start, Stdin,
+    limits::MAX_TAG,
 };
 
 use super::{OverflowPolicy, Resource, shell};
@@ -309,17 +310,17 @@ impl Command {
     /// that returned and the tag.
     pub(crate) fn with_request<T>(
         &self,
-        lifetime: Lifetime,
+        mode: ProcessMode,
         send: impl FnOnce(&Request<'_>) -> Result<T, Error>,
     ) -> Result<(T, String), Error> {
-        self.with_start(lifetime, |start| send(&Request::Start(start)))
+        self.with_start(mode, |start| send(&Request::Start(start)))
     }
 
     /// Same as [`with_request`](Self::with_request), for a start that is part
     /// of another request.
     pub(crate) fn with_start<T>(
         &self,
-        lifetime: Lifetime,
+        mode: ProcessMode,
         send: impl FnOnce(Start<'_>) -> Result<T, Error>,
     ) -> Result<(T, String), Error> {
         let argv = self.packed_argv()?;
@@ -373,7 +374,7 @@ impl Command {
                 Input::Empty => Stdin::Empty,
                 Input::Bytes(_) | Input::Stream => Stdin::Stream,
             },
-            lifetime,
+            mode,
             // Zero means no timeout, so a timeout of zero is sent as 1 ms.
             timeout_ms: self.timeout.map_or(0, |timeout| {
                 u64::try_from(timeout.as_millis())
@@ -393,11 +394,11 @@ impl Command {
         first.map(|word| word.into_owned()).unwrap_or_default()
     }
 
-    fn packed_argv(&self) -> Result<PackedBuf, Error> {
+    fn packed_argv(&self) -> Result<PackedStringsBuf, Error> {
         if self.argv.first().is_none_or(|program| program.is_empty()) {
             return Err(invalid("no program is given".to_owned()));
         }
-        let mut argv = PackedBuf::new();
+        let mut argv = PackedStringsBuf::new();
         let mut complete = true;
         if self.is_shell_line {
             let line = shell::quoted_line(&self.argv);
@@ -412,8 +413,8 @@ impl Command {
             .ok_or_else(|| zero_byte("an argument"))
     }
 
-    fn packed_env(&self) -> Result<PackedBuf, Error> {
-        let mut env = PackedBuf::new();
+    fn packed_env(&self) -> Result<PackedStringsBuf, Error> {
+        let mut env = PackedStringsBuf::new();
         for (name, value) in &self.env {
             if name.is_empty() || name.as_bytes().contains(&b'=') {
                 let name = name.display();

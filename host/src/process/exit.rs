@@ -104,10 +104,10 @@ impl Exit {
     pub(crate) fn from_wire(exit: &vmcell_wire::Exit) -> Self {
         Self {
             cause: match exit.cause {
-                vmcell_wire::Cause::Code(code) => Cause::Code(code),
-                vmcell_wire::Cause::Signal(signal) => Cause::Signal(signal),
-                vmcell_wire::Cause::Timeout => Cause::Timeout,
-                vmcell_wire::Cause::OutOfMemory => Cause::OutOfMemory,
+                vmcell_wire::ExitCause::Code(code) => Cause::Code(code),
+                vmcell_wire::ExitCause::Signal(signal) => Cause::Signal(signal),
+                vmcell_wire::ExitCause::Timeout => Cause::Timeout,
+                vmcell_wire::ExitCause::OutOfMemory => Cause::OutOfMemory,
                 // A newer cause is only sent to hosts that know it.
                 _ => Cause::Killed,
             },

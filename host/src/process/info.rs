@@ -79,7 +79,7 @@ impl ProcessInfo {
     }
 
     pub(super) fn from_guest(listed: ListedProcess) -> Self {
-        let kept = |kept: vmcell_wire::Kept| KeptOutput {
+        let kept = |kept: vmcell_wire::BufferedRange| KeptOutput {
             start: kept.start,
             end: kept.end,
         };
@@ -94,7 +94,7 @@ impl ProcessInfo {
                 .map(|word| printable(word.to_bytes()).into_owned())
                 .collect(),
             uid: listed.uid,
-            background: listed.lifetime == vmcell_wire::Lifetime::Background,
+            background: listed.mode == vmcell_wire::ProcessMode::Background,
             age: Duration::from_millis(listed.age_ms),
             stdout: kept(listed.stdout),
             stderr: kept(listed.stderr),

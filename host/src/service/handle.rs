@@ -1,6 +1,6 @@
 use vmcell_wire::{
     Request,
-    service::{Service as Wire, Until},
+    service::{ServiceRequest, WaitFor},
 };
 
 use super::{LogsRequest, ServiceError, ServiceFailure, ServiceStatus, published::ports_of};
@@ -67,9 +67,9 @@ impl Service {
     /// # Cancel safety
     /// Cancel safe: the service is not affected.
     pub async fn ready(&self) -> Result<ServiceStatus, Error> {
-        let until = Until::Ready;
+        let until = WaitFor::Ready;
         let status = self
-            .ask(Wire::Wait {
+            .ask(ServiceRequest::Wait {
                 name: &self.name,
                 until,
             })
@@ -90,8 +90,8 @@ impl Service {
     /// # Cancel safety
     /// Cancel safe: the service is not affected.
     pub async fn wait(&self) -> Result<ServiceStatus, Error> {
-        let until = Until::Over;
-        self.ask(Wire::Wait {
+        let until = WaitFor::Ended;
+        self.ask(ServiceRequest::Wait {
             name: &self.name,
             until,
         })
@@ -107,7 +107,8 @@ impl Service {
     /// # Cancel safety
     /// Cancel safe.
     pub async fn status(&self) -> Result<ServiceStatus, Error> {
-        self.ask(Wire::Look { name: &self.name }).await
+        self.ask(ServiceRequest::GetState { name: &self.name })
+            .await
     }
 
     /// Stops it with the signal and the grace period of its spec, and waits
@@ -121,7 +122,7 @@ impl Service {
     /// # Cancel safety
     /// It may or may not be stopped if the future is dropped.
     pub async fn stop(&self) -> Result<ServiceStatus, Error> {
-        let status = self.ask(Wire::Stop { name: &self.name }).await?;
+        let status = self.ask(ServiceRequest::Stop { name: &self.name }).await?;
         if status.phase.is_finished() {
             self.close_ports().await;
         }
@@ -140,7 +141,7 @@ impl Service {
     /// # Cancel safety
     /// It may or may not be restarted if the future is dropped.
     pub async fn restart(&self) -> Result<ServiceStatus, Error> {
-        self.ask(Wire::Restart { name: &self.name }).await
+        self.ask(ServiceRequest::Restart { name: &self.name }).await
     }
 
     /// Removes a finished service, including its log.
@@ -153,7 +154,7 @@ impl Service {
     /// # Cancel safety
     /// It may or may not be removed if the future is dropped.
     pub async fn remove(&self) -> Result<(), Error> {
-        let request = Request::Service(Wire::Remove { name: &self.name });
+        let request = Request::Service(ServiceRequest::Remove { name: &self.name });
         let mut stream = self.vm.open(&request)?;
         match self.vm.explained(stream.next().await).await? {
             StreamEvent::Closed(Closing::Done) => Ok(()),
@@ -174,7 +175,7 @@ impl Service {
         }
     }
 
-    async fn ask(&self, request: Wire<'_>) -> Result<ServiceStatus, Error> {
+    async fn ask(&self, request: ServiceRequest<'_>) -> Result<ServiceStatus, Error> {
         let mut stream = self.vm.open(&Request::Service(request))?;
         match self.vm.explained(stream.next().await).await? {
             StreamEvent::Closed(Closing::Service(state)) if state.name == self.name => {

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use vmcell_wire::{PackedBuf, service::Alive};
+use vmcell_wire::{PackedStringsBuf, service::LivenessProbe};
 
 use super::{HttpProbe, Probe, Readiness, millis};
 
@@ -62,8 +62,8 @@ impl Liveness {
         self
     }
 
-    pub(super) fn as_wire<'a>(&'a self, argv: &'a PackedBuf) -> Alive<'a> {
-        Alive {
+    pub(super) fn as_wire<'a>(&'a self, argv: &'a PackedStringsBuf) -> LivenessProbe<'a> {
+        LivenessProbe {
             probe: self.probe.as_wire(argv),
             interval_ms: millis(self.interval),
             attempt_ms: millis(self.attempt),

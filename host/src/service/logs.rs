@@ -1,7 +1,7 @@
 use bytes::Bytes;
 use vmcell_wire::{
     Channel, Request,
-    service::{LogStart, Logs, Service as Wire},
+    service::{LogStart, ReadLog, ServiceRequest},
 };
 
 use super::{ServiceError, ServiceStatus};
@@ -127,13 +127,15 @@ impl LogsRequest {
     /// # Cancel safety
     /// Cancel safe.
     pub async fn stream(self) -> Result<LogStream, Error> {
-        let logs = Logs {
+        let logs = ReadLog {
             name: &self.name,
             from: self.from,
             follow: self.follow,
             window: WINDOW,
         };
-        let mut stream = self.vm.open(&Request::Service(Wire::Logs(logs)))?;
+        let mut stream = self
+            .vm
+            .open(&Request::Service(ServiceRequest::ReadLog(logs)))?;
         let start = match self.vm.explained(stream.next_except_output().await).await? {
             StreamEvent::Attached(attached) => attached.stdout,
             StreamEvent::Closed(Closing::Failed(failed)) => {

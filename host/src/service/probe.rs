@@ -6,7 +6,7 @@ use std::{
 };
 
 use vmcell_wire::{
-    PackedBuf,
+    PackedStringsBuf,
     limits::MAX_PATH,
     service::{Http, Probe as Wire},
 };
@@ -116,8 +116,8 @@ impl Probe {
 
     /// Validates the probe, and returns the arguments of a command probe (none
     /// for the others).
-    pub(super) fn packed_argv(&self) -> Result<PackedBuf, Error> {
-        let mut packed = PackedBuf::new();
+    pub(super) fn packed_argv(&self) -> Result<PackedStringsBuf, Error> {
+        let mut packed = PackedStringsBuf::new();
         match &self.0 {
             Kind::File(path) | Kind::Unix(path) => check_path(path)?,
             Kind::Tcp(port) => check_port(*port)?,
@@ -146,7 +146,7 @@ impl Probe {
 
     /// Converts it for the wire. `argv` is the result of
     /// [`packed_argv`](Self::packed_argv).
-    pub(super) fn as_wire<'a>(&'a self, argv: &'a PackedBuf) -> Wire<'a> {
+    pub(super) fn as_wire<'a>(&'a self, argv: &'a PackedStringsBuf) -> Wire<'a> {
         match &self.0 {
             Kind::File(path) => Wire::File { path: bytes(path) },
             Kind::Tcp(port) => Wire::Tcp { port: *port },

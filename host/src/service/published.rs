@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 use vmcell_wire::{
     Request,
-    service::{Service as Wire, Until},
+    service::{ServiceRequest, WaitFor},
 };
 
 use crate::{
@@ -84,8 +84,8 @@ pub(super) fn ports_of(vm: &Vm, service: &str) -> Vec<PublishedPort> {
 
 /// Waits until a service finishes or the link is lost.
 async fn finished(session: &Arc<Session>, name: &str) {
-    let until = Until::Over;
-    let request = Request::Service(Wire::Wait { name, until });
+    let until = WaitFor::Ended;
+    let request = Request::Service(ServiceRequest::Wait { name, until });
     let Ok(mut stream) = session.open(&request) else {
         return;
     };

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use vmcell_wire::{PackedBuf, service::Ready};
+use vmcell_wire::{PackedStringsBuf, service::ReadinessProbe};
 
 use super::{HttpProbe, Probe, millis};
 
@@ -74,8 +74,8 @@ impl Readiness {
         self
     }
 
-    pub(super) fn as_wire<'a>(&'a self, argv: &'a PackedBuf) -> Ready<'a> {
-        Ready {
+    pub(super) fn as_wire<'a>(&'a self, argv: &'a PackedStringsBuf) -> ReadinessProbe<'a> {
+        ReadinessProbe {
             probe: self.probe.as_wire(argv),
             delay_ms: millis(self.delay),
             interval_ms: millis(self.interval),

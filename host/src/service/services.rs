@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use vmcell_wire::{
     FailureKind, Request, Stage,
-    service::{Service as Wire, StartService, is_valid_name},
+    service::{ServiceRequest, StartService, is_valid_name},
 };
 
 use super::{
@@ -171,7 +171,7 @@ impl<'a> Services<'a> {
         );
         loop {
             let after = list.last().map_or("", |last| last.name.as_str());
-            let request = Request::Service(Wire::List { after });
+            let request = Request::Service(ServiceRequest::List { after });
             let mut stream = self.vm.open(&request)?;
             let before = list.len();
             loop {
@@ -249,7 +249,9 @@ impl<'a> Services<'a> {
             if_same: if_running == IfRunning::Reuse,
             spec: bytes,
         };
-        let mut stream = self.vm.open(&Request::Service(Wire::Start(start)))?;
+        let mut stream = self
+            .vm
+            .open(&Request::Service(ServiceRequest::Start(start)))?;
         match self.vm.explained(stream.next().await).await? {
             StreamEvent::Closed(Closing::Service(state)) if state.name == name => Ok(()),
             StreamEvent::Closed(Closing::Failed(failed)) => {

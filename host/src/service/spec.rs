@@ -1,8 +1,8 @@
 use std::{collections::BTreeSet, fmt, time::Duration};
 
 use vmcell_wire::{
-    Lifetime, PackedBuf, Start, Stdin,
-    service::{Spec, StopBy, is_valid_name},
+    PackedStringsBuf, ProcessMode, Start, Stdin,
+    service::{Spec, StopPolicy, is_valid_name},
 };
 
 use super::{Liveness, Readiness, Restart, ServiceError, millis};
@@ -164,16 +164,16 @@ impl ServiceSpec {
         self.check()?;
         let argv_of = |probe: Option<&super::Probe>| match probe {
             Some(probe) => probe.packed_argv(),
-            None => Ok(PackedBuf::new()),
+            None => Ok(PackedStringsBuf::new()),
         };
         let ready_argv = argv_of(self.ready.as_ref().map(|ready| &ready.probe))?;
         let alive_argv = argv_of(self.alive.as_ref().map(|alive| &alive.probe))?;
-        let mut needs = PackedBuf::new();
+        let mut needs = PackedStringsBuf::new();
         for need in &self.needs {
             // A valid name has no zero byte.
             let _ = needs.push(need.as_bytes());
         }
-        let (bytes, _) = self.command.with_start(Lifetime::Background, |start| {
+        let (bytes, _) = self.command.with_start(ProcessMode::Background, |start| {
             let spec = Spec {
                 // Cleared: they differ from call to call, or are ignored.
                 start: Start {
@@ -185,7 +185,7 @@ impl ServiceSpec {
                     ..start
                 },
                 restart: self.restart.as_wire(),
-                stop: StopBy {
+                stop: StopPolicy {
                     signal: self.stop_signal,
                     grace_ms: millis(self.grace),
                 },

@@ -4,8 +4,8 @@ use std::ffi::CStr;
 
 use bytes::Bytes;
 use vmcell_wire::{
-    Attached, Channel, Entry, Event, Exit, Failure, FailureKind, Kept, Lifetime, PackedBuf, Stage,
-    Tree,
+    Attached, BufferedRange, Channel, Event, Exit, Failure, FailureKind, PackedStringsBuf,
+    ProcessEntry, ProcessMode, ProcessTree, Stage,
     terminal::{Foreground, Size, TerminalState},
 };
 
@@ -67,18 +67,18 @@ impl Failed {
     }
 }
 
-/// An owned [`Entry`] of a list of processes.
+/// An owned [`ProcessEntry`] of a list of processes.
 #[derive(Debug)]
 pub(crate) struct ListedProcess {
     pub(crate) id: u32,
     pub(crate) pid: u32,
     pub(crate) tag: String,
-    pub(crate) argv: PackedBuf,
+    pub(crate) argv: PackedStringsBuf,
     pub(crate) uid: u32,
-    pub(crate) lifetime: Lifetime,
+    pub(crate) mode: ProcessMode,
     pub(crate) age_ms: u64,
-    pub(crate) stdout: Kept,
-    pub(crate) stderr: Kept,
+    pub(crate) stdout: BufferedRange,
+    pub(crate) stderr: BufferedRange,
     pub(crate) exit: Option<Exit>,
     /// The processes that it left behind. `None` if they were not requested.
     pub(crate) left: Option<LeftProcesses>,
@@ -88,7 +88,7 @@ pub(crate) struct ListedProcess {
 #[derive(Debug)]
 pub(crate) struct LeftProcesses {
     pids: Vec<u8>,
-    names: PackedBuf,
+    names: PackedStringsBuf,
     pub(crate) more: bool,
 }
 
@@ -102,7 +102,7 @@ impl LeftProcesses {
 }
 
 impl ListedProcess {
-    pub(super) fn from_tree(tree: &Tree<'_>) -> Self {
+    pub(super) fn from_tree(tree: &ProcessTree<'_>) -> Self {
         let left = LeftProcesses {
             pids: tree.pids.to_vec(),
             names: tree.names.into(),
@@ -114,14 +114,14 @@ impl ListedProcess {
         }
     }
 
-    pub(super) fn from_wire(entry: &Entry<'_>) -> Self {
+    pub(super) fn from_wire(entry: &ProcessEntry<'_>) -> Self {
         Self {
             id: entry.id,
             pid: entry.pid,
             tag: entry.tag.to_owned(),
             argv: entry.argv.into(),
             uid: entry.uid,
-            lifetime: entry.lifetime,
+            mode: entry.mode,
             age_ms: entry.age_ms,
             stdout: entry.stdout,
             stderr: entry.stderr,
@@ -135,7 +135,7 @@ impl ListedProcess {
         let entry = self.entry();
         match &self.left {
             None => Event::Listed(entry),
-            Some(left) => Event::ListedTree(Tree {
+            Some(left) => Event::ListedTree(ProcessTree {
                 entry,
                 pids: &left.pids,
                 names: left.names.as_packed(),
@@ -144,14 +144,14 @@ impl ListedProcess {
         }
     }
 
-    fn entry(&self) -> Entry<'_> {
-        Entry {
+    fn entry(&self) -> ProcessEntry<'_> {
+        ProcessEntry {
             id: self.id,
             pid: self.pid,
             tag: &self.tag,
             argv: self.argv.as_packed(),
             uid: self.uid,
-            lifetime: self.lifetime,
+            mode: self.mode,
             age_ms: self.age_ms,
             stdout: self.stdout,
             stderr: self.stderr,

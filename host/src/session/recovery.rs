@@ -1,7 +1,7 @@
 use vmcell_wire::{
-    Attach, Lifetime, Position, Request, Resume, Selector, StreamId, WireError, encode,
-    service::{LogStart, Logs, Service},
-    terminal::{AttachTerminal, Terminal},
+    Attach, Position, ProcessMode, Request, Resume, Selector, StreamId, WireError, encode,
+    service::{LogStart, ReadLog, ServiceRequest},
+    terminal::{AttachTerminal, TerminalRequest},
 };
 
 /// How a stream continues on a new link after its link was lost.
@@ -97,7 +97,7 @@ impl Recovery {
     /// Returns the recovery of the stream that `frame` opens with `request`.
     pub(super) fn of(request: &Request<'_>, frame: Vec<u8>) -> Self {
         match request {
-            Request::Start(start) if start.lifetime == Lifetime::Foreground => Self::Resume {
+            Request::Start(start) if start.mode == ProcessMode::Foreground => Self::Resume {
                 ticket: start.ticket,
                 start: Some(frame),
             },
@@ -132,22 +132,22 @@ impl Recovery {
         }
     }
 
-    fn of_service(request: &Service<'_>, frame: Vec<u8>) -> Self {
+    fn of_service(request: &ServiceRequest<'_>, frame: Vec<u8>) -> Self {
         match request {
             // The agent recognises a repeated start by its ticket. The others
             // are idempotent.
-            Service::Start(_)
-            | Service::Wait { .. }
-            | Service::Look { .. }
-            | Service::Stop { .. }
-            | Service::Restart { .. } => Self::Repeat(frame),
-            Service::Remove { .. } => Self::Remove(frame),
-            Service::List { after } => Self::RepeatServices {
+            ServiceRequest::Start(_)
+            | ServiceRequest::Wait { .. }
+            | ServiceRequest::GetState { .. }
+            | ServiceRequest::Stop { .. }
+            | ServiceRequest::Restart { .. } => Self::Repeat(frame),
+            ServiceRequest::Remove { .. } => Self::Remove(frame),
+            ServiceRequest::List { after } => Self::RepeatServices {
                 frame,
                 last: (*after).to_owned(),
                 count: 0,
             },
-            Service::Logs(logs) => Self::ResumeLog {
+            ServiceRequest::ReadLog(logs) => Self::ResumeLog {
                 name: logs.name.to_owned(),
                 follow: logs.follow,
                 frame: Some(frame),
@@ -156,9 +156,9 @@ impl Recovery {
         }
     }
 
-    fn of_terminal(request: &Terminal<'_>, frame: Vec<u8>) -> Self {
+    fn of_terminal(request: &TerminalRequest<'_>, frame: Vec<u8>) -> Self {
         match request {
-            Terminal::Attach(attach) => Self::Reattach {
+            TerminalRequest::Attach(attach) => Self::Reattach {
                 outputs: Outputs {
                     stdout: true,
                     stderr: false,
@@ -166,11 +166,11 @@ impl Recovery {
                 input: AttachedInput::Terminal(attach.writer),
                 target: AttachTarget::Original(frame),
             },
-            Terminal::Open(_)
-            | Terminal::Resize { .. }
-            | Terminal::Look { .. }
-            | Terminal::Rename { .. } => Self::Repeat(frame),
-            Terminal::List { after } => Self::RepeatList {
+            TerminalRequest::Open(_)
+            | TerminalRequest::Resize { .. }
+            | TerminalRequest::GetState { .. }
+            | TerminalRequest::Rename { .. } => Self::Repeat(frame),
+            TerminalRequest::List { after } => Self::RepeatList {
                 frame,
                 last: *after,
                 count: 0,
@@ -221,13 +221,17 @@ impl Recovery {
                 follow,
                 frame: None,
             } => {
-                let logs = Logs {
+                let logs = ReadLog {
                     name,
                     from: LogStart::Offset(stdout.offset),
                     follow: *follow,
                     window: stdout.window,
                 };
-                encode::open(out, stream, &Request::Service(Service::Logs(logs)))?;
+                encode::open(
+                    out,
+                    stream,
+                    &Request::Service(ServiceRequest::ReadLog(logs)),
+                )?;
             }
             Self::RepeatList { frame, count, .. } | Self::RepeatServices { frame, count, .. } => {
                 *count = 0;
@@ -251,7 +255,11 @@ impl Recovery {
                     output: stdout,
                     writer: *writer,
                 };
-                encode::open(out, stream, &Request::Terminal(Terminal::Attach(attach)))?;
+                encode::open(
+                    out,
+                    stream,
+                    &Request::Terminal(TerminalRequest::Attach(attach)),
+                )?;
             }
             Self::Reattach {
                 outputs,

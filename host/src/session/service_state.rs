@@ -1,7 +1,7 @@
 use vmcell_wire::{
-    Exit, Failure, Kept, WireError,
+    BufferedRange, Exit, Failure, WireError,
     limits::MAX_FAILURE_TEXT,
-    service::{FailureReason, Phase, State, is_valid_name},
+    service::{FailureReason, Phase, ServiceState as WireState, is_valid_name},
 };
 
 use super::event::Failed;
@@ -16,7 +16,7 @@ pub(crate) struct ServiceState {
     pub(crate) pid: Option<u32>,
     pub(crate) restarts: u32,
     pub(crate) last_exit: Option<Exit>,
-    pub(crate) log: Kept,
+    pub(crate) log: BufferedRange,
 }
 
 /// An owned [`Phase`].
@@ -45,7 +45,7 @@ pub(crate) enum ServiceFailureReason {
 impl ServiceState {
     /// Fails if a name is not valid, or if this version does not know the phase
     /// or the reason.
-    pub(super) fn from_wire(state: &State<'_>) -> Result<Self, WireError> {
+    pub(super) fn from_wire(state: &WireState<'_>) -> Result<Self, WireError> {
         Ok(Self {
             name: name(state.name)?,
             phase: ServicePhase::from_wire(&state.phase)?,
@@ -58,8 +58,8 @@ impl ServiceState {
     }
 
     /// Borrows this as a wire message.
-    pub(super) fn as_wire(&self) -> State<'_> {
-        State {
+    pub(super) fn as_wire(&self) -> WireState<'_> {
+        WireState {
             name: &self.name,
             phase: self.phase.as_wire(),
             since_ms: self.since_ms,
@@ -103,14 +103,14 @@ impl ServicePhase {
 impl ServiceFailureReason {
     fn from_wire(reason: &FailureReason<'_>) -> Result<Self, WireError> {
         Ok(match reason {
-            FailureReason::Died => Self::Died,
+            FailureReason::Exited => Self::Died,
             FailureReason::NotReady(text) => {
                 Self::NotReady(printable(text.as_bytes()).into_owned())
             }
             FailureReason::NotAlive(text) => {
                 Self::NotAlive(printable(text.as_bytes()).into_owned())
             }
-            FailureReason::Need(need) => Self::Need(name(need)?),
+            FailureReason::DependencyFailed(need) => Self::Need(name(need)?),
             FailureReason::NotStarted(failure) => Self::NotStarted(Failed::from_wire(failure)),
             _ => return Err(WireError::Malformed),
         })
@@ -119,10 +119,10 @@ impl ServiceFailureReason {
     fn as_wire(&self) -> FailureReason<'_> {
         // Texts may have grown when they were made safe to print.
         match self {
-            Self::Died => FailureReason::Died,
+            Self::Died => FailureReason::Exited,
             Self::NotReady(text) => FailureReason::NotReady(truncate_text(text, MAX_FAILURE_TEXT)),
             Self::NotAlive(text) => FailureReason::NotAlive(truncate_text(text, MAX_FAILURE_TEXT)),
-            Self::Need(need) => FailureReason::Need(need),
+            Self::Need(need) => FailureReason::DependencyFailed(need),
             Self::NotStarted(failed) => FailureReason::NotStarted(failed.as_wire()),
         }
     }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use tokio::task::AbortHandle;
 use vmcell_wire::{
     Attached, Request, Selector,
-    terminal::{Terminal as Wire, Typed, Typing},
+    terminal::{InputKind, TerminalRequest, WriteInput},
 };
 use zeroize::Zeroizing;
 
@@ -316,7 +316,7 @@ impl Terminal {
     pub async fn resize(&self, size: TerminalSize) -> Result<(), Error> {
         let process = Selector::Id(self.core.id.0);
         let new_size = wire_size(size);
-        self.request(&Wire::Resize {
+        self.request(&TerminalRequest::Resize {
             process,
             size: new_size,
         })
@@ -338,7 +338,8 @@ impl Terminal {
     /// It may or may not be changed if the future is dropped.
     pub async fn set_tag(&self, tag: &str) -> Result<(), Error> {
         let process = Selector::Id(self.core.id.0);
-        self.request(&Wire::Rename { process, tag }).await
+        self.request(&TerminalRequest::Rename { process, tag })
+            .await
     }
 
     /// Sets the pattern of its prompt: see [`TerminalOptions::prompt`]. `None`
@@ -397,17 +398,18 @@ impl Terminal {
     }
 
     pub(super) async fn send_secret(&self, bytes: &[u8]) -> Result<(), Error> {
-        let typing = Typing {
+        let typing = WriteInput {
             process: Selector::Id(self.core.id.0),
             bytes,
-            kind: Typed::Secret,
+            kind: InputKind::Secret,
         };
-        self.request(&Wire::Type(typing)).await
+        self.request(&TerminalRequest::WriteInput(typing)).await
     }
 
     pub(super) async fn signal(&self, signal: u8) -> Result<(), Error> {
         let process = Selector::Id(self.core.id.0);
-        self.request(&Wire::Signal { process, signal }).await
+        self.request(&TerminalRequest::Signal { process, signal })
+            .await
     }
 
     pub(super) async fn log(&self, interaction: Interaction) {
@@ -416,7 +418,7 @@ impl Terminal {
         }
     }
 
-    async fn request(&self, request: &Wire<'_>) -> Result<(), Error> {
+    async fn request(&self, request: &TerminalRequest<'_>) -> Result<(), Error> {
         let vm = &self.core.vm;
         let mut stream = vm.open(&Request::Terminal(*request))?;
         match vm.explained(stream.next().await).await? {

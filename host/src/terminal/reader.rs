@@ -3,7 +3,7 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::{Instant, timeout_at};
 use vmcell_wire::{
     Request, Selector,
-    terminal::{Terminal as Wire, Typed, Typing},
+    terminal::{InputKind, TerminalRequest, WriteInput},
 };
 
 use super::{
@@ -109,14 +109,17 @@ impl Reader {
         if bytes.is_empty() || self.offset <= self.answer_from {
             return;
         }
-        let typing = Typing {
+        let typing = WriteInput {
             process: Selector::Id(self.id),
             bytes,
-            kind: Typed::Answer {
+            kind: InputKind::QueryReply {
                 writer: self.writer,
             },
         };
         // Sending the request is enough; the outcome is not needed.
-        drop(self.vm.open(&Request::Terminal(Wire::Type(typing))));
+        drop(
+            self.vm
+                .open(&Request::Terminal(TerminalRequest::WriteInput(typing))),
+        );
     }
 }

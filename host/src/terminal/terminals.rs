@@ -1,6 +1,6 @@
 use vmcell_wire::{
-    Attach, Lifetime, Position, Request, Selector,
-    terminal::{AttachTerminal, Open, Size, Terminal as Wire},
+    Attach, Position, ProcessMode, Request, Selector,
+    terminal::{AttachTerminal, OpenTerminal, Size, TerminalRequest},
 };
 
 use super::{Terminal, TerminalOptions, Unread, handle::Connection};
@@ -47,16 +47,17 @@ impl<'a> Terminals<'a> {
     /// If the future is dropped, the program may or may not run.
     pub async fn open(self, options: TerminalOptions) -> Result<Terminal, Error> {
         let command = &options.command;
-        let (mut stream, tag) = command.with_start(Lifetime::Background, |start| {
-            let open = Open {
+        let (mut stream, tag) = command.with_start(ProcessMode::Background, |start| {
+            let open = OpenTerminal {
                 start,
                 size: wire_size(options.size),
                 unread: match options.unread {
-                    Unread::Dropped => vmcell_wire::terminal::Unread::Dropped,
-                    Unread::Kept => vmcell_wire::terminal::Unread::Kept,
+                    Unread::Dropped => vmcell_wire::terminal::UnreadOutput::DropOldest,
+                    Unread::Kept => vmcell_wire::terminal::UnreadOutput::Block,
                 },
             };
-            self.vm.open(&Request::Terminal(Wire::Open(open)))
+            self.vm
+                .open(&Request::Terminal(TerminalRequest::Open(open)))
         })?;
         let id = match self.vm.explained(stream.next().await).await? {
             StreamEvent::Closed(Closing::Spawned { id, .. }) => id,
@@ -158,7 +159,7 @@ impl<'a> Terminals<'a> {
     /// Cancel safe.
     pub async fn list(self) -> Result<Vec<ProcessInfo>, Error> {
         let list = self.vm.processes();
-        list.list_by(|after| Request::Terminal(Wire::List { after }))
+        list.list_by(|after| Request::Terminal(TerminalRequest::List { after }))
             .await
     }
 
@@ -175,7 +176,7 @@ impl<'a> Terminals<'a> {
             window: WINDOW,
         };
         let request = match options.view_only {
-            false => Request::Terminal(Wire::Attach(AttachTerminal {
+            false => Request::Terminal(TerminalRequest::Attach(AttachTerminal {
                 process,
                 output,
                 writer,

@@ -1,6 +1,6 @@
 use std::{ffi::OsString, os::unix::ffi::OsStringExt, path::PathBuf};
 
-use vmcell_wire::{FailureKind, Request, Selector, terminal::Terminal as Wire};
+use vmcell_wire::{FailureKind, Request, Selector, terminal::TerminalRequest};
 
 use super::TerminalSize;
 use crate::{
@@ -32,7 +32,7 @@ impl TtyState {
     /// Queries the guest. Returns `None` if the terminal has ended.
     pub(super) async fn query(vm: &Vm, terminal: ProcessId) -> Result<Option<Self>, Error> {
         let process = Selector::Id(terminal.0);
-        let mut stream = vm.open(&Request::Terminal(Wire::Look { process }))?;
+        let mut stream = vm.open(&Request::Terminal(TerminalRequest::GetState { process }))?;
         match vm.explained(stream.next().await).await? {
             StreamEvent::Closed(Closing::Terminal(snapshot)) => {
                 Ok(Some(Self::from_guest(*snapshot)))

@@ -9,7 +9,7 @@ use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch},
     time::timeout,
 };
-use vmcell_wire::{Lifetime, Request};
+use vmcell_wire::{ProcessMode, Request};
 
 use super::{
     End, Health, VmBuilder, VmEnd, VmInfo, VmState, attached, driver::EndRequest,
@@ -268,7 +268,7 @@ impl Vm {
     pub fn exec_stream(&self, command: Command) -> Result<ExecStream, Error> {
         tracing::debug!(vm = self.id(), program = command.program(), "exec");
         let (stream, tag) =
-            command.with_request(Lifetime::Foreground, |request| self.open(request))?;
+            command.with_request(ProcessMode::Foreground, |request| self.open(request))?;
         Ok(ExecStream::owning(stream, self.clone(), command, tag))
     }
 
@@ -289,7 +289,7 @@ impl Vm {
     pub async fn spawn(&self, command: Command) -> Result<Process, Error> {
         tracing::debug!(vm = self.id(), program = command.program(), "spawn");
         let (mut stream, tag) =
-            command.with_request(Lifetime::Background, |request| self.open(request))?;
+            command.with_request(ProcessMode::Background, |request| self.open(request))?;
         let (id, pid) = match self.explained(stream.next().await).await? {
             StreamEvent::Closed(Closing::Spawned { id, pid }) => (ProcessId(id), pid),
             StreamEvent::Closed(Closing::Failed(failed)) => {

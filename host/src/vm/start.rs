@@ -324,7 +324,7 @@ async fn set_clock(session: &Session) {
 /// another one.
 async fn open_link(transport: AgentTransport, key: ResetKey) -> Result<(Link, Route), LinkError> {
     let address = match transport {
-        AgentTransport::Port(port) => {
+        AgentTransport::Serial(port) => {
             port.set_nonblocking(true)?;
             let socket = port.try_clone()?;
             let link = Link::serial(UnixStream::from_std(port)?, key);

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use vmcell::{Command, End, Error, ExecEvent, VmState};
-use vmcell_wire::namespaces::LINK;
+use vmcell_wire::namespaces::LINK_FD;
 
 use crate::{
     builder,
@@ -48,7 +48,7 @@ async fn an_agent_that_gives_up_is_heard_out() {
     let Some(builder) = builder() else { return };
     let agent = tempfile::NamedTempFile::new().unwrap();
     // It pauses between closing the link and printing the reason.
-    let script = format!("#!/bin/sh\nexec {LINK}>&-\nsleep 0.1\necho no luck >&2\n");
+    let script = format!("#!/bin/sh\nexec {LINK_FD}>&-\nsleep 0.1\necho no luck >&2\n");
     std::fs::write(agent.path(), script).unwrap();
     let error = builder.agent(agent.path()).start().await.unwrap_err();
     assert!(error.to_string().ends_with("no luck"), "{error}");

@@ -1,5 +1,5 @@
 use rustix::fs::{FileType, Stat, Timespec, Timestamps, UTIME_OMIT};
-use vmcell_wire::files::{FileKind, Meta, Time, XattrsBuf};
+use vmcell_wire::files::{FileKind, Metadata, Time, XattrsBuf};
 
 /// An owned [`Meta`].
 #[derive(Clone, Debug, Default)]
@@ -22,7 +22,7 @@ impl MetaBuf {
         }
     }
 
-    pub(super) fn from_wire(meta: &Meta<'_>) -> Self {
+    pub(super) fn from_wire(meta: &Metadata<'_>) -> Self {
         let mut xattrs = XattrsBuf::new();
         for (name, value) in meta.xattrs.iter() {
             // They fitted into the same limits before.
@@ -47,8 +47,8 @@ impl MetaBuf {
             .sum()
     }
 
-    pub(super) fn as_wire(&self) -> Meta<'_> {
-        Meta {
+    pub(super) fn as_wire(&self) -> Metadata<'_> {
+        Metadata {
             mode: self.mode,
             uid: self.uid,
             gid: self.gid,

@@ -1,6 +1,6 @@
 use serde::{Deserialize, Serialize};
 
-use super::work::Expect;
+use super::operation::Precondition;
 use crate::limits::MAX_PATH;
 
 /// One of the changes of an edit, which are applied all or none when the channel
@@ -17,7 +17,7 @@ pub enum EditRecord<'a> {
         #[serde(with = "serde_bytes")]
         path: &'a [u8],
         /// The precondition.
-        expect: Expect,
+        precondition: Precondition,
         /// Its permissions. By default those of the old file, or 0644.
         mode: Option<u16>,
         /// The number of bytes that follow.
@@ -29,7 +29,7 @@ pub enum EditRecord<'a> {
         #[serde(with = "serde_bytes")]
         path: &'a [u8],
         /// The precondition; the digest is that of a link's target.
-        expect: Expect,
+        precondition: Precondition,
         /// The target.
         #[serde(with = "serde_bytes")]
         target: &'a [u8],
@@ -40,7 +40,7 @@ pub enum EditRecord<'a> {
         #[serde(with = "serde_bytes")]
         path: &'a [u8],
         /// The precondition.
-        expect: Expect,
+        precondition: Precondition,
         /// The permissions.
         mode: u16,
     },
@@ -50,7 +50,7 @@ pub enum EditRecord<'a> {
         #[serde(with = "serde_bytes")]
         path: &'a [u8],
         /// The precondition.
-        expect: Expect,
+        precondition: Precondition,
     },
 }
 

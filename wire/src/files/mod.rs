@@ -6,26 +6,28 @@
 //!
 //! | operation | `Stdin` | `Stdout` |
 //! |---|---|---|
-//! | [`Read`](Work::Read) | | the bytes |
-//! | [`Write`](Work::Write) | the bytes | the file's [`Answer::Entry`] |
-//! | [`Walk`](Work::Walk), [`Watch`](Work::Watch) | | many [`Answer`]s |
-//! | [`Receive`](Work::Receive) | [`TreeRecord`]s | an [`Answer::Received`] |
-//! | [`Send`](Work::Send) | | [`TreeRecord`]s |
-//! | [`Edit`](Work::Edit) | [`EditRecord`]s | |
-//! | [`Remove`](Work::Remove), [`Sync`](Work::Sync) | | |
-//! | all others | | one [`Answer`] |
+//! | [`Read`](FileOperation::Read) | | the bytes |
+//! | [`Write`](FileOperation::Write) | the bytes | the file's [`FileReply::Entry`] |
+//! | [`Walk`](FileOperation::Walk), [`Watch`](FileOperation::Watch) | | many [`FileReply`]s |
+//! | [`Receive`](FileOperation::Receive) | [`TreeRecord`]s | an [`FileReply::Received`] |
+//! | [`Send`](FileOperation::Send) | | [`TreeRecord`]s |
+//! | [`Edit`](FileOperation::Edit) | [`EditRecord`]s | |
+//! | [`Remove`](FileOperation::Remove), [`Sync`](FileOperation::Sync) | | |
+//! | all others | | one [`FileReply`] |
 //!
 //! Answers and records are framed messages on a byte stream: see [`record`].
 
-mod answer;
 mod edit;
+mod operation;
 pub mod record;
+mod reply;
 mod tree;
-mod work;
 mod xattrs;
 
-pub use answer::{Answer, Change, ChangeKind, FileEntry, FileKind, Usage};
 pub use edit::EditRecord;
-pub use tree::{Content, Meta, TreeRecord};
-pub use work::{Expect, Files, Owner, Receive, Send, Time, Walk, Work, Write, WritePlace};
+pub use operation::{
+    FileOperation, FileRequest, Owner, Precondition, Receive, Send, Time, Walk, Write, WriteMode,
+};
+pub use reply::{Change, ChangeKind, FileEntry, FileKind, FileReply, Usage};
+pub use tree::{Content, Metadata, TreeRecord};
 pub use xattrs::{Xattrs, XattrsBuf};

@@ -1,6 +1,6 @@
 use serde::{Deserialize, Serialize};
 
-use super::{answer::FileKind, work::Time, xattrs::Xattrs};
+use super::{operation::Time, reply::FileKind, xattrs::Xattrs};
 use crate::{
     failure::Failure,
     limits::{MAX_INLINE, MAX_PATH},
@@ -9,8 +9,8 @@ use crate::{
 /// A record of a tree transfer, in either direction.
 ///
 /// ```text
-///  Enter ""  ┬ File "a", Whole
-///            ├ File "b", Parts ── bytes, Hole, bytes ── EndOfFile
+///  Enter ""  ┬ File "a", Inline
+///            ├ File "b", Chunked ── bytes, Hole, bytes ── EndOfFile
 ///            ├ Enter "c" ┬ Symlink "d"
 ///            │           └ HardLink "e" to "a"
 ///            ├ Leave
@@ -32,7 +32,7 @@ pub enum TreeRecord<'a> {
         /// Metadata, applied at its `Leave`. `None` creates the directory if it
         /// is missing, and else leaves its metadata unchanged.
         #[serde(borrow)]
-        meta: Option<Meta<'a>>,
+        meta: Option<Metadata<'a>>,
     },
     /// Ends the directory that was entered last.
     Leave,
@@ -43,7 +43,7 @@ pub enum TreeRecord<'a> {
         name: &'a [u8],
         /// What else there is to it.
         #[serde(borrow)]
-        meta: Meta<'a>,
+        meta: Metadata<'a>,
         /// Its bytes.
         #[serde(borrow)]
         content: Content<'a>,
@@ -62,7 +62,7 @@ pub enum TreeRecord<'a> {
         name: &'a [u8],
         /// What else there is to it.
         #[serde(borrow)]
-        meta: Meta<'a>,
+        meta: Metadata<'a>,
         /// Its target.
         #[serde(with = "serde_bytes")]
         target: &'a [u8],
@@ -92,7 +92,7 @@ pub enum TreeRecord<'a> {
 
 /// The metadata of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Meta<'a> {
+pub struct Metadata<'a> {
     /// Permissions: the lowest twelve bits of a mode.
     pub mode: u16,
     /// Its owner.
@@ -110,9 +110,9 @@ pub struct Meta<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Content<'a> {
     /// Inside the record: at most [`MAX_INLINE`] bytes.
-    Whole(&'a [u8]),
+    Inline(&'a [u8]),
     /// After the record, as raw bytes and [holes](TreeRecord::Hole).
-    Parts {
+    Chunked {
         /// The expected length.
         size: u64,
     },
@@ -142,7 +142,7 @@ impl TreeRecord<'_> {
     }
 }
 
-impl Meta<'_> {
+impl Metadata<'_> {
     fn is_valid(&self) -> bool {
         self.mode <= 0o7777 && self.modified.nanoseconds < 1_000_000_000
     }
@@ -151,8 +151,8 @@ impl Meta<'_> {
 impl Content<'_> {
     fn is_valid(&self) -> bool {
         match self {
-            Self::Whole(bytes) => bytes.len() <= MAX_INLINE,
-            Self::Parts { .. } => true,
+            Self::Inline(bytes) => bytes.len() <= MAX_INLINE,
+            Self::Chunked { .. } => true,
         }
     }
 }

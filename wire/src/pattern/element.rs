@@ -1,4 +1,4 @@
-use super::{PatternFault, set::Set};
+use super::{PatternErrorKind, set::Set};
 
 /// The smallest part of a pattern.
 pub(super) enum Element<'p> {
@@ -23,7 +23,7 @@ pub(super) enum Slash {
 
 impl<'p> Element<'p> {
     /// Splits the first element off; `None` at the end.
-    pub(super) fn split(source: &'p [u8]) -> Result<Option<(Self, &'p [u8])>, PatternFault> {
+    pub(super) fn split(source: &'p [u8]) -> Result<Option<(Self, &'p [u8])>, PatternErrorKind> {
         Ok(Some(match source {
             [] => return Ok(None),
             [b'/', rest @ ..] => (Self::Slash(Slash::Plain), rest),
@@ -33,7 +33,7 @@ impl<'p> Element<'p> {
                 let (set, rest) = Set::split(rest)?;
                 (Self::Set(set), rest)
             }
-            [b'\\'] => return Err(PatternFault::TrailingBackslash),
+            [b'\\'] => return Err(PatternErrorKind::TrailingBackslash),
             [b'\\', b'/', rest @ ..] => (Self::Slash(Slash::Escaped), rest),
             [b'\\', byte, rest @ ..] | [byte, rest @ ..] => (Self::Byte(*byte), rest),
         }))
@@ -74,7 +74,7 @@ pub(super) struct Component<'p> {
 
 impl<'p> Component<'p> {
     /// Splits the first component off. A slash in brackets does not end it.
-    pub(super) fn split(pattern: &'p [u8]) -> Result<Self, PatternFault> {
+    pub(super) fn split(pattern: &'p [u8]) -> Result<Self, PatternErrorKind> {
         let mut rest = pattern;
         let mut next = None;
         let mut kind = Kind::Literal;

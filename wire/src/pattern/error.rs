@@ -9,13 +9,13 @@ pub struct PatternError {
     /// pattern, and for errors of the list as a whole.
     pub line: Option<usize>,
     /// The kind of error.
-    pub fault: PatternFault,
+    pub kind: PatternErrorKind,
 }
 
 /// The kind of a [`PatternError`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum PatternFault {
+pub enum PatternErrorKind {
     /// The pattern is longer than [`MAX_PATTERN`].
     TooLong,
     /// The pattern contains a zero byte.
@@ -34,19 +34,19 @@ pub enum PatternFault {
     TooLarge,
 }
 
-impl PatternFault {
+impl PatternErrorKind {
     /// Returns the error with the line of the list.
     pub(super) const fn in_line(self, line: usize) -> PatternError {
         PatternError {
             line: Some(line),
-            fault: self,
+            kind: self,
         }
     }
 }
 
-impl From<PatternFault> for PatternError {
-    fn from(fault: PatternFault) -> Self {
-        Self { line: None, fault }
+impl From<PatternErrorKind> for PatternError {
+    fn from(kind: PatternErrorKind) -> Self {
+        Self { line: None, kind }
     }
 }
 
@@ -55,11 +55,11 @@ impl fmt::Display for PatternError {
         if let Some(line) = self.line {
             write!(f, "line {line}: ")?;
         }
-        self.fault.fmt(f)
+        self.kind.fmt(f)
     }
 }
 
-impl fmt::Display for PatternFault {
+impl fmt::Display for PatternErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TooLong => write!(f, "a pattern can have at most {MAX_PATTERN} bytes"),

@@ -1,4 +1,4 @@
-use super::{PatternError, Rules, Verdict};
+use super::{PatternError, RuleMatch, Rules};
 
 /// Selects the entries of a tree by include and exclude rules.
 ///
@@ -23,11 +23,11 @@ use super::{PatternError, Rules, Verdict};
 /// use vmcell_wire::pattern::{Filter, Selection};
 ///
 /// let filter = Filter::new(b"/src/\n*.md", b"*.o")?;
-/// assert_eq!(filter.select(b"src", true), Selection::Take);
-/// assert_eq!(filter.select(b"src/disk/inode.c", false), Selection::Take);
+/// assert_eq!(filter.select(b"src", true), Selection::Include);
+/// assert_eq!(filter.select(b"src/disk/inode.c", false), Selection::Include);
 /// assert_eq!(filter.select(b"src/disk/inode.o", false), Selection::Skip);
 /// assert_eq!(filter.select(b"doc", true), Selection::Enter);
-/// assert_eq!(filter.select(b"doc/disk.md", false), Selection::Take);
+/// assert_eq!(filter.select(b"doc/disk.md", false), Selection::Include);
 /// assert_eq!(filter.select(b"doc/disk.svg", false), Selection::Skip);
 /// # Ok::<(), vmcell_wire::pattern::PatternError>(())
 /// ```
@@ -43,7 +43,7 @@ pub struct Filter {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Selection {
     /// It is selected.
-    Take,
+    Include,
     /// It is a directory that is not selected itself, but something below it may
     /// be. It is needed only if something is.
     Enter,
@@ -67,7 +67,7 @@ impl Filter {
     /// Returns the decision about the root of the tree.
     pub fn select_root(&self) -> Selection {
         if self.include.is_empty() {
-            Selection::Take
+            Selection::Include
         } else {
             Selection::Enter
         }
@@ -76,12 +76,15 @@ impl Filter {
     /// Returns the decision about a path, given the decision about its parent
     /// directory. In a walk this avoids evaluating all parents for each path.
     pub fn select_within(&self, parent: Selection, path: &[u8], is_dir: bool) -> Selection {
-        if parent == Selection::Skip || self.exclude.verdict(path, is_dir) == Verdict::Excluded {
+        if parent == Selection::Skip || self.exclude.match_path(path, is_dir) == RuleMatch::Excluded
+        {
             return Selection::Skip;
         }
         // `Excluded` means that a line matches, which selects the path here.
-        match (self.include.verdict(path, is_dir), parent) {
-            (Verdict::Excluded, _) | (Verdict::Unmentioned, Selection::Take) => Selection::Take,
+        match (self.include.match_path(path, is_dir), parent) {
+            (RuleMatch::Excluded, _) | (RuleMatch::Unmentioned, Selection::Include) => {
+                Selection::Include
+            }
             _ if is_dir && self.include.could_exclude_below(path) => Selection::Enter,
             _ => Selection::Skip,
         }

@@ -2,7 +2,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use super::{
-    MAX_PATTERN, PatternError, PatternFault,
+    MAX_PATTERN, PatternError, PatternErrorKind,
     element::{Component, Element, Kind, Slash},
     wildcard,
 };
@@ -53,32 +53,32 @@ impl Glob {
             part.kind == Kind::Literal && matches!(glob.text_of(*part), b"" | b"." | b"..")
         };
         if glob.parts.iter().any(is_bad) {
-            return Err(PatternFault::BadComponent.into());
+            return Err(PatternErrorKind::BadComponent.into());
         }
         Ok(glob)
     }
 
     /// Compiles a pattern. Accepts components that cannot match anything.
-    pub(super) fn compile(pattern: &[u8]) -> Result<Self, PatternFault> {
+    pub(super) fn compile(pattern: &[u8]) -> Result<Self, PatternErrorKind> {
         let mut glob = Self::empty(pattern)?;
         glob.append(pattern)?;
         Ok(glob)
     }
 
     /// Compiles a pattern that matches in any directory.
-    pub(super) fn compile_anywhere(pattern: &[u8]) -> Result<Self, PatternFault> {
+    pub(super) fn compile_anywhere(pattern: &[u8]) -> Result<Self, PatternErrorKind> {
         let mut glob = Self::empty(pattern)?;
         glob.push(Kind::Deep, b"")?;
         glob.append(pattern)?;
         Ok(glob)
     }
 
-    fn empty(pattern: &[u8]) -> Result<Self, PatternFault> {
+    fn empty(pattern: &[u8]) -> Result<Self, PatternErrorKind> {
         if pattern.len() > MAX_PATTERN {
-            return Err(PatternFault::TooLong);
+            return Err(PatternErrorKind::TooLong);
         }
         if pattern.contains(&0) {
-            return Err(PatternFault::ZeroByte);
+            return Err(PatternErrorKind::ZeroByte);
         }
         Ok(Self {
             text: Vec::with_capacity(pattern.len()),
@@ -86,7 +86,7 @@ impl Glob {
         })
     }
 
-    fn append(&mut self, pattern: &[u8]) -> Result<(), PatternFault> {
+    fn append(&mut self, pattern: &[u8]) -> Result<(), PatternErrorKind> {
         let mut next = Some(pattern);
         while let Some(pattern) = next {
             let component = Component::split(pattern)?;
@@ -101,7 +101,7 @@ impl Glob {
         Ok(())
     }
 
-    fn push(&mut self, kind: Kind, source: &[u8]) -> Result<(), PatternFault> {
+    fn push(&mut self, kind: Kind, source: &[u8]) -> Result<(), PatternErrorKind> {
         if !self.parts.is_empty() {
             self.text.push(b'/');
         }
@@ -119,8 +119,8 @@ impl Glob {
         }
         self.parts.push(Part {
             kind,
-            start: u16::try_from(start).map_err(|_| PatternFault::TooLong)?,
-            end: u16::try_from(self.text.len()).map_err(|_| PatternFault::TooLong)?,
+            start: u16::try_from(start).map_err(|_| PatternErrorKind::TooLong)?,
+            end: u16::try_from(self.text.len()).map_err(|_| PatternErrorKind::TooLong)?,
         });
         Ok(())
     }

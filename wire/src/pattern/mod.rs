@@ -35,10 +35,10 @@ mod rules;
 mod set;
 mod wildcard;
 
-pub use error::{PatternError, PatternFault};
+pub use error::{PatternError, PatternErrorKind};
 pub use filter::{Filter, Selection};
 pub use glob::Glob;
-pub use rules::{Rules, Verdict};
+pub use rules::{RuleMatch, Rules};
 
 /// The longest pattern, in bytes.
 pub const MAX_PATTERN: usize = 4096;

@@ -1,6 +1,6 @@
 use alloc::vec::Vec;
 
-use super::{Glob, MAX_PATTERN, MAX_RULES, MAX_RULES_BYTES, PatternError, PatternFault};
+use super::{Glob, MAX_PATTERN, MAX_RULES, MAX_RULES_BYTES, PatternError, PatternErrorKind};
 
 /// Lines of [patterns](super) with the semantics of a `.gitignore` at the root
 /// of the tree: gitignore(5).
@@ -19,13 +19,13 @@ use super::{Glob, MAX_PATTERN, MAX_RULES, MAX_RULES_BYTES, PatternError, Pattern
 /// here, as git's documentation says, while git matches at any depth.
 ///
 /// ```
-/// use vmcell_wire::pattern::{Rules, Verdict};
+/// use vmcell_wire::pattern::{Rules, RuleMatch};
 ///
 /// let rules = Rules::parse(b"*.log\n!keep.log\n/target/\n")?;
-/// assert_eq!(rules.verdict(b"log/a.log", false), Verdict::Excluded);
-/// assert_eq!(rules.verdict(b"log/keep.log", false), Verdict::Included);
-/// assert_eq!(rules.verdict(b"target", true), Verdict::Excluded);
-/// assert_eq!(rules.verdict(b"src/target", true), Verdict::Unmentioned);
+/// assert_eq!(rules.match_path(b"log/a.log", false), RuleMatch::Excluded);
+/// assert_eq!(rules.match_path(b"log/keep.log", false), RuleMatch::Included);
+/// assert_eq!(rules.match_path(b"target", true), RuleMatch::Excluded);
+/// assert_eq!(rules.match_path(b"src/target", true), RuleMatch::Unmentioned);
 /// # Ok::<(), vmcell_wire::pattern::PatternError>(())
 /// ```
 #[derive(Clone, Debug, Default)]
@@ -33,7 +33,7 @@ pub struct Rules(Vec<Rule>);
 
 /// The decision of [`Rules`] about a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum RuleMatch {
     /// The last line that matches is an ordinary one.
     Excluded,
     /// The last line that matches begins with `!`.
@@ -51,7 +51,7 @@ impl Rules {
     /// are too many lines.
     pub fn parse(lines: &[u8]) -> Result<Self, PatternError> {
         if lines.len() > MAX_RULES_BYTES {
-            return Err(PatternFault::TooLarge.into());
+            return Err(PatternErrorKind::TooLarge.into());
         }
         let lines = lines.strip_prefix(b"\xef\xbb\xbf").unwrap_or(lines);
         let mut rules = Vec::new();
@@ -61,9 +61,9 @@ impl Rules {
                 continue;
             }
             if rules.len() == MAX_RULES {
-                return Err(PatternFault::TooManyRules.into());
+                return Err(PatternErrorKind::TooManyRules.into());
             }
-            rules.push(Rule::parse(line).map_err(|fault| fault.in_line(number))?);
+            rules.push(Rule::parse(line).map_err(|kind| kind.in_line(number))?);
         }
         Ok(Self(rules))
     }
@@ -78,18 +78,18 @@ impl Rules {
     ///
     /// With git, nothing below an excluded directory can be included again. A
     /// walk from the root has the same effect if it skips excluded directories.
-    pub fn verdict(&self, path: &[u8], is_dir: bool) -> Verdict {
+    pub fn match_path(&self, path: &[u8], is_dir: bool) -> RuleMatch {
         let mut latest_first = self.0.iter().rev();
         latest_first
             .find(|rule| rule.matches(path, is_dir))
-            .map_or(Verdict::Unmentioned, |rule| rule.verdict)
+            .map_or(RuleMatch::Unmentioned, |rule| rule.result)
     }
 
     /// Returns whether a line without `!` could match a path below this directory.
     pub(super) fn could_exclude_below(&self, directory: &[u8]) -> bool {
-        self.0
-            .iter()
-            .any(|rule| rule.verdict == Verdict::Excluded && rule.glob.could_match_below(directory))
+        self.0.iter().any(|rule| {
+            rule.result == RuleMatch::Excluded && rule.glob.could_match_below(directory)
+        })
     }
 }
 
@@ -97,18 +97,18 @@ impl Rules {
 #[derive(Clone, Debug)]
 struct Rule {
     glob: Glob,
-    verdict: Verdict,
+    result: RuleMatch,
     directories_only: bool,
 }
 
 impl Rule {
-    fn parse(line: &[u8]) -> Result<Self, PatternFault> {
+    fn parse(line: &[u8]) -> Result<Self, PatternErrorKind> {
         if line.len() > MAX_PATTERN {
-            return Err(PatternFault::TooLong);
+            return Err(PatternErrorKind::TooLong);
         }
-        let (verdict, pattern) = match line {
-            [b'!', pattern @ ..] => (Verdict::Included, pattern),
-            pattern => (Verdict::Excluded, pattern),
+        let (result, pattern) = match line {
+            [b'!', pattern @ ..] => (RuleMatch::Included, pattern),
+            pattern => (RuleMatch::Excluded, pattern),
         };
         let (directories_only, pattern) = match pattern {
             [pattern @ .., b'/'] => (true, pattern),
@@ -121,7 +121,7 @@ impl Rule {
         };
         Ok(Self {
             glob: glob?,
-            verdict,
+            result,
             directories_only,
         })
     }

@@ -1,4 +1,4 @@
-use super::PatternFault;
+use super::PatternErrorKind;
 
 /// A bracket expression: a set of bytes between `[` and `]`.
 #[derive(Clone, Copy)]
@@ -9,7 +9,7 @@ pub(super) struct Set<'p> {
 
 impl<'p> Set<'p> {
     /// Splits a set off the bytes after its `[`.
-    pub(super) fn split(source: &'p [u8]) -> Result<(Self, &'p [u8]), PatternFault> {
+    pub(super) fn split(source: &'p [u8]) -> Result<(Self, &'p [u8]), PatternErrorKind> {
         let (negated, members) = match source {
             [b'!' | b'^', members @ ..] => (true, members),
             members => (false, members),
@@ -17,9 +17,9 @@ impl<'p> Set<'p> {
         let mut rest = members;
         // A `]` as the first member does not close the set: `[]]` contains `]`.
         loop {
-            let (member, after) = Member::split(rest).ok_or(PatternFault::UnclosedBracket)?;
+            let (member, after) = Member::split(rest).ok_or(PatternErrorKind::UnclosedBracket)?;
             if member.contains(0).is_none() {
-                return Err(PatternFault::UnknownClass);
+                return Err(PatternErrorKind::UnknownClass);
             }
             rest = after;
             if let [b']', after @ ..] = rest {

@@ -21,39 +21,39 @@ mod state;
 
 use serde::{Deserialize, Serialize};
 
-pub use probe::{Alive, Http, Probe, Ready};
-pub use spec::{Restart, RestartPolicy, Spec, StopBy};
-pub use state::{FailureReason, Phase, State};
+pub use probe::{Http, LivenessProbe, Probe, ReadinessProbe};
+pub use spec::{Restart, RestartPolicy, Spec, StopPolicy};
+pub use state::{FailureReason, Phase, ServiceState};
 
 use crate::limits::MAX_SERVICE_NAME;
 
 /// A request about services.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub enum Service<'a> {
+pub enum ServiceRequest<'a> {
     /// Starts a service, which may have to wait for others first:
-    /// [`Outcome::Service`](crate::Outcome::Service) at once. A service that is
-    /// [over](Phase::is_over) is started again with this spec, and its log
+    /// [`Outcome::Service`](crate::Outcome::Service) at once. A service that
+    /// has [ended](Phase::is_final) is started again with this spec, and its log
     /// continues.
     ///
     /// It fails with [`Conflict`](crate::FailureKind::Conflict) while the
-    /// service is not over, unless `ticket` or `if_same` permits it.
+    /// service has not ended, unless `ticket` or `if_same` permits it.
     Start(StartService<'a>),
     /// Waits for a state: [`Outcome::Service`](crate::Outcome::Service).
     Wait {
         /// The service.
         name: &'a str,
         /// The state to wait for.
-        until: Until,
+        until: WaitFor,
     },
     /// Returns its state: [`Outcome::Service`](crate::Outcome::Service) at once.
-    Look {
+    GetState {
         /// The service.
         name: &'a str,
     },
     /// Ends its processes, with the signal and the grace period of its spec:
     /// [`Outcome::Service`](crate::Outcome::Service) when they are gone. Has no
-    /// effect on a service that is over.
+    /// effect on a service that has ended.
     Stop {
         /// The service.
         name: &'a str,
@@ -65,7 +65,7 @@ pub enum Service<'a> {
         /// The service.
         name: &'a str,
     },
-    /// Removes a service that is over, and its log:
+    /// Removes a service that has ended, and its log:
     /// [`Outcome::Done`](crate::Outcome::Done).
     Remove {
         /// The service.
@@ -82,7 +82,7 @@ pub enum Service<'a> {
     /// offset at which `stdout` begins, data of the channel `Stdout` and
     /// [`Event::Gap`](crate::Event::Gap), the end of the channel,
     /// [`Outcome::Service`](crate::Outcome::Service).
-    Logs(Logs<'a>),
+    ReadLog(ReadLog<'a>),
 }
 
 /// The parameters of starting a service.
@@ -93,7 +93,7 @@ pub struct StartService<'a> {
     /// A random number that the host chooses for each start. It makes the request
     /// idempotent, so that a host that lost its link can send it again.
     pub ticket: u64,
-    /// Whether to succeed if the service is not over but has the same spec.
+    /// Whether to succeed if the service has not ended but has the same spec.
     pub if_same: bool,
     /// The encoded [`Spec`], which the agent stores unchanged.
     pub spec: &'a [u8],
@@ -101,21 +101,21 @@ pub struct StartService<'a> {
 
 /// The state to wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Until {
-    /// It is ready, or running without a probe, or over.
+pub enum WaitFor {
+    /// It is ready, or running without a probe, or has ended.
     Ready,
-    /// It is over: stopped or failed. A restart does not count.
-    Over,
+    /// It has ended: stopped or failed. A restart does not count.
+    Ended,
 }
 
 /// The parameters of reading a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Logs<'a> {
+pub struct ReadLog<'a> {
     /// The service.
     pub name: &'a str,
     /// Where to begin.
     pub from: LogStart,
-    /// Whether to wait for more until the service is over. Otherwise reading ends
+    /// Whether to wait for more until the service has ended. Otherwise reading ends
     /// at the current end of the log.
     pub follow: bool,
     /// How many bytes may be sent before more credit is granted.

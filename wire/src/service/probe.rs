@@ -1,6 +1,6 @@
 use serde::{Deserialize, Serialize};
 
-use crate::packed::Packed;
+use crate::packed::PackedStrings;
 
 /// A check whether a service works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,7 +29,7 @@ pub enum Probe<'a> {
     Command {
         /// The program and its arguments.
         #[serde(borrow)]
-        argv: Packed<'a>,
+        argv: PackedStrings<'a>,
     },
     /// Succeeds if a line of the log of this run matches a regular expression,
     /// which matches bytes and not characters.
@@ -56,7 +56,7 @@ pub struct Http<'a> {
 
 /// The readiness probe of a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ready<'a> {
+pub struct ReadinessProbe<'a> {
     /// The probe.
     #[serde(borrow)]
     pub probe: Probe<'a>,
@@ -72,7 +72,7 @@ pub struct Ready<'a> {
 
 /// The liveness probe of a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Alive<'a> {
+pub struct LivenessProbe<'a> {
     /// The probe; not a [`Probe::Log`].
     #[serde(borrow)]
     pub probe: Probe<'a>,

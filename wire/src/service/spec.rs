@@ -2,30 +2,30 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Alive, Ready};
-use crate::{error::WireError, packed::Packed, process::Start};
+use super::{LivenessProbe, ReadinessProbe};
+use crate::{error::WireError, packed::PackedStrings, process::Start};
 
 /// The definition of a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spec<'a> {
     /// The program. `keep` is the size of the log's buffer. Ticket, tag, standard
-    /// input, lifetime and timeout are ignored; a host sets them to the same
+    /// input, mode and timeout are ignored; a host sets them to the same
     /// values in all specs, so that equal specs have equal bytes.
     #[serde(borrow)]
     pub start: Start<'a>,
     /// Whether it is restarted after its end.
     pub restart: Restart,
     /// How it is stopped.
-    pub stop: StopBy,
+    pub stop: StopPolicy,
     /// The readiness probe. `None`: it is ready as soon as it runs.
     #[serde(borrow)]
-    pub ready: Option<Ready<'a>>,
+    pub ready: Option<ReadinessProbe<'a>>,
     /// The liveness probe.
     #[serde(borrow)]
-    pub alive: Option<Alive<'a>>,
+    pub alive: Option<LivenessProbe<'a>>,
     /// The services that must be ready before it is started.
     #[serde(borrow)]
-    pub needs: Packed<'a>,
+    pub needs: PackedStrings<'a>,
 }
 
 impl<'a> Spec<'a> {
@@ -72,7 +72,7 @@ pub enum RestartPolicy {
 
 /// How a service is stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StopBy {
+pub struct StopPolicy {
     /// The signal number to send to its process group.
     pub signal: u8,
     /// The time after the signal until all its processes are killed.

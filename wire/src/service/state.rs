@@ -3,12 +3,12 @@ use serde::{Deserialize, Serialize};
 use crate::{
     failure::Failure,
     limits::{MAX_FAILURE_TEXT, MAX_SERVICE_NAME},
-    process::{Exit, Kept},
+    process::{BufferedRange, Exit},
 };
 
 /// The state of a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct State<'a> {
+pub struct ServiceState<'a> {
     /// Its name.
     pub name: &'a str,
     /// Its phase.
@@ -23,10 +23,10 @@ pub struct State<'a> {
     /// How its last run ended, if one did.
     pub last_exit: Option<Exit>,
     /// The bytes of its log that are buffered.
-    pub log: Kept,
+    pub log: BufferedRange,
 }
 
-impl State<'_> {
+impl ServiceState<'_> {
     /// Returns whether all texts are within their limits.
     pub(crate) fn is_valid(&self) -> bool {
         self.name.len() <= MAX_SERVICE_NAME && self.phase.is_valid()
@@ -72,7 +72,7 @@ impl Phase<'_> {
 
     /// Returns whether this is a final phase, which only a start request changes.
     #[must_use]
-    pub const fn is_over(&self) -> bool {
+    pub const fn is_final(&self) -> bool {
         matches!(self, Self::Stopped | Self::Failed(_))
     }
 }
@@ -81,15 +81,15 @@ impl Phase<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum FailureReason<'a> {
-    /// Its process ended: see [`State::last_exit`].
-    Died,
+    /// Its process ended: see [`ServiceState::last_exit`].
+    Exited,
     /// It was not ready in time. Contains the reason of the last failed attempt.
     NotReady(&'a str),
     /// Its liveness probe failed too often. Contains the reason of the last failed
     /// attempt.
     NotAlive(&'a str),
     /// This service, which it needs, failed or was stopped.
-    Need(&'a str),
+    DependencyFailed(&'a str),
     /// It could not be started.
     #[serde(borrow)]
     NotStarted(Failure<'a>),
@@ -98,9 +98,9 @@ pub enum FailureReason<'a> {
 impl FailureReason<'_> {
     fn is_valid(&self) -> bool {
         match self {
-            Self::Died => true,
+            Self::Exited => true,
             Self::NotReady(text) | Self::NotAlive(text) => text.len() <= MAX_FAILURE_TEXT,
-            Self::Need(name) => name.len() <= MAX_SERVICE_NAME,
+            Self::DependencyFailed(name) => name.len() <= MAX_SERVICE_NAME,
             Self::NotStarted(failure) => failure.is_valid(),
         }
     }

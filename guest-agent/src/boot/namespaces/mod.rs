@@ -29,7 +29,7 @@ use rustix::{
     process::{DumpableBehavior, Signal, set_dumpable_behavior, set_parent_process_death_signal},
     thread::set_no_new_privs,
 };
-use vmcell_wire::namespaces::{CGROUP, DESCRIPTION, LINK, Namespaces, PROGRAM};
+use vmcell_wire::namespaces::{CGROUP_FD, CONFIG_FD, LINK_FD, Namespaces, PROGRAM_FD};
 
 use self::handshake::Handshake;
 use super::{BootError, Booted, Cause, RootDisk, stages};
@@ -48,9 +48,9 @@ pub fn boot() -> Result<Booted, BootError> {
 
     let file = read_description().map_err(kernel(here))?;
     let plan = Namespaces::decode(&file).map_err(|error| stage(here)(Cause::Description(error)))?;
-    let link = sys::inherited(LINK).map_err(kernel("take the link"))?;
+    let link = sys::inherited(LINK_FD).map_err(kernel("take the link"))?;
     let cgroup = match plan.has_cgroup {
-        true => Some(sys::inherited(CGROUP).map_err(kernel("take the cgroup"))?),
+        true => Some(sys::inherited(CGROUP_FD).map_err(kernel("take the cgroup"))?),
         false => None,
     };
     sys::reset_and_block_signals().map_err(kernel("block signals"))?;
@@ -113,8 +113,8 @@ fn boot_init(
 
 fn read_description() -> Result<Vec<u8>, Errno> {
     // It has been executed, and is not needed any more.
-    drop(sys::inherited(PROGRAM)?);
-    let file = sys::inherited(DESCRIPTION)?;
+    drop(sys::inherited(PROGRAM_FD)?);
+    let file = sys::inherited(CONFIG_FD)?;
     // A path is at most 4096 bytes long, and the rest is small.
     let mut bytes = alloc::vec![0; 8192];
     let count = rustix::io::pread(&file, &mut bytes[..], 0)?;

@@ -9,8 +9,8 @@ use rustix::{
     process::{Pid, Signal, kill_process},
 };
 use vmcell_wire::{
-    Cause,
-    namespaces::{Ids, Namespaces},
+    ExitCause,
+    namespaces::{IdMapping, Namespaces},
 };
 
 use super::{
@@ -26,7 +26,7 @@ pub(super) fn run(child: Pid, handshake: &Handshake, plan: &Namespaces<'_>) -> B
         return error;
     }
     match wait_for(child) {
-        Ok(Cause::Code(code)) => sys::exit(code),
+        Ok(ExitCause::Code(code)) => sys::exit(code),
         Ok(_) => {}
         Err(_) => {
             let _ = kill_process(child, Signal::KILL);
@@ -49,8 +49,8 @@ fn release_child(
     ids::map(child, plan.ids).map_err(failed("map users and groups"))?;
     let tree = match plan.ids {
         // PID 1 is the same user, so it can open the directory itself.
-        Ids::Single { .. } => None,
-        Ids::Range { .. } => Some(id_mapped_tree(child, plan.directory)?),
+        IdMapping::Single { .. } => None,
+        IdMapping::Range { .. } => Some(id_mapped_tree(child, plan.directory)?),
     };
     handshake.send(tree.as_ref()).map_err(failed("start PID 1"))
 }
@@ -73,7 +73,7 @@ fn id_mapped_tree(child: Pid, directory: &[u8]) -> Result<OwnedFd, BootError> {
 
 /// Waits for the end of PID 1, and kills it on a signal. All other processes in
 /// the namespaces have ended before it. Returns how it ended.
-fn wait_for(child: Pid) -> Result<Cause, Errno> {
+fn wait_for(child: Pid) -> Result<ExitCause, Errno> {
     let signals = sys::SignalFd::new()?;
     loop {
         if let Some(reaped) = sys::reap()?.filter(|reaped| reaped.pid == child) {

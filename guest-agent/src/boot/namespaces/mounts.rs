@@ -17,7 +17,7 @@ use rustix::{
     },
     process::{chdir, pivot_root},
 };
-use vmcell_wire::namespaces::{Ids, Namespaces};
+use vmcell_wire::namespaces::{IdMapping, Namespaces};
 
 use super::super::{BootError, Cause};
 
@@ -79,8 +79,8 @@ impl DetachedMounts {
         let size = format!("{}m", plan.writable_mib);
         // The group `tty`, if groups are mapped.
         let group = match plan.ids {
-            Ids::Single { .. } => "0",
-            Ids::Range { .. } => "5",
+            IdMapping::Single { .. } => "0",
+            IdMapping::Range { .. } => "5",
         };
         Ok(Self {
             devices,

@@ -3,7 +3,7 @@ use rustix::{
     fs::{FileType, Mode, OFlags, Stat, fstat},
     io::Errno,
 };
-use vmcell_wire::files::Expect;
+use vmcell_wire::files::Precondition;
 
 use super::{Action, Change};
 use crate::{
@@ -54,8 +54,8 @@ fn inspect(
     };
     let puts = matches!(change.action, Action::Put { .. } | Action::PutLink);
     let Some(found) = found else {
-        return match change.expect {
-            Expect::Digest(_) => Err(conflict("there is no such file")),
+        return match change.precondition {
+            Precondition::Digest(_) => Err(conflict("there is no such file")),
             _ if !puts => Err(conflict("there is no such file")),
             _ => Ok(None),
         };
@@ -65,18 +65,18 @@ fn inspect(
         FileType::RegularFile => {}
         FileType::Symlink if !matches!(change.action, Action::SetMode(_)) => {}
         FileType::Directory if puts && is_to_be_emptied(changes, &change.path) => {
-            return match change.expect {
-                Expect::Digest(_) => Err(conflict("it is a directory")),
+            return match change.precondition {
+                Precondition::Digest(_) => Err(conflict("it is a directory")),
                 _ => Ok(Some(status)),
             };
         }
         FileType::Directory => return Err(conflict("it is a directory")),
         _ => return Err(conflict("it is not a regular file")),
     }
-    match change.expect {
-        Expect::Anything => {}
-        Expect::Absent => return Err(conflict("there is such a file already")),
-        Expect::Digest(expected) => {
+    match change.precondition {
+        Precondition::Anything => {}
+        Precondition::Absent => return Err(conflict("there is such a file already")),
+        Precondition::Digest(expected) => {
             if digest(io, top, change, &found, &status, digester)? != expected {
                 return Err(conflict("the file is not as expected"));
             }

@@ -18,7 +18,7 @@ mod stage;
 use alloc::vec::Vec;
 
 use rustix::{fs::AtFlags, io::Errno};
-use vmcell_wire::files::{Expect, Owner};
+use vmcell_wire::files::{Owner, Precondition};
 
 use self::{commit::Commit, stage::Staging};
 use super::{
@@ -30,7 +30,7 @@ use crate::worker::{FileError, JobError, JobIo, JobResult};
 /// A change of a path.
 struct Change {
     path: Vec<u8>,
-    expect: Expect,
+    precondition: Precondition,
     action: Action,
     /// The status of the entry at the path, set by the check.
     before: Option<rustix::fs::Stat>,

@@ -120,10 +120,10 @@ impl ChangeReader<'_> {
             return Err(invalid("a change is not valid"));
         }
         let name = staged_name(self.changes.len());
-        let (path, expect, action) = match *record {
+        let (path, precondition, action) = match *record {
             EditRecord::Put {
                 path,
-                expect,
+                precondition,
                 mode,
                 length,
             } => {
@@ -132,18 +132,22 @@ impl ChangeReader<'_> {
                 let file = openat(self.directory, name.as_c_str(), flags, private);
                 self.file = Some(file.map_err(staging_failed)?);
                 self.remaining = length;
-                (path, expect, Action::Put { mode })
+                (path, precondition, Action::Put { mode })
             }
             EditRecord::PutLink {
                 path,
-                expect,
+                precondition,
                 target,
             } => {
                 symlinkat(target, self.directory, name.as_c_str()).map_err(staging_failed)?;
-                (path, expect, Action::PutLink)
+                (path, precondition, Action::PutLink)
             }
-            EditRecord::SetMode { path, expect, mode } => (path, expect, Action::SetMode(mode)),
-            EditRecord::Remove { path, expect } => (path, expect, Action::Remove),
+            EditRecord::SetMode {
+                path,
+                precondition,
+                mode,
+            } => (path, precondition, Action::SetMode(mode)),
+            EditRecord::Remove { path, precondition } => (path, precondition, Action::Remove),
             _ => return Err(invalid("the kind of a change is not supported")),
         };
         if !is_normalized(path) {
@@ -158,7 +162,7 @@ impl ChangeReader<'_> {
         }
         self.changes.push(Change {
             path: Vec::from(path),
-            expect,
+            precondition,
             action,
             before: None,
         });

@@ -3,7 +3,7 @@ use rustix::{
     fs::{Mode, Timespec, Timestamps, UTIME_OMIT, fchmod, futimens},
     io::Errno,
 };
-use vmcell_wire::files::{Meta, Time, Xattrs};
+use vmcell_wire::files::{Metadata, Time, Xattrs};
 
 use crate::files::{owner::Ids, xattrs};
 
@@ -23,7 +23,7 @@ pub(super) struct Attributes<'a> {
 const SPECIAL_BITS: u32 = 0o7000;
 
 impl<'a> Attributes<'a> {
-    pub(super) fn of(meta: &Meta<'a>) -> Self {
+    pub(super) fn of(meta: &Metadata<'a>) -> Self {
         Self {
             mode: u32::from(meta.mode),
             ids: Ids {

@@ -13,7 +13,7 @@ use rustix::{
 use vmcell_wire::{
     FailureKind,
     files::{
-        Answer, Content, Receive, TreeRecord,
+        Content, FileReply, Receive, TreeRecord,
         record::{self, Piece},
     },
     limits::MAX_DEPTH,
@@ -115,13 +115,13 @@ impl<'a> Receiver<'a> {
                 self.begin_entry(name, false)?;
                 let attributes = Attributes::of(&meta);
                 match content {
-                    Content::Whole(bytes) => {
+                    Content::Inline(bytes) => {
                         self.make(name, |directory, name, owner| {
                             file::make_whole(directory, name, &attributes, bytes, owner)
                         })?;
                         self.count_bytes(bytes.len());
                     }
-                    Content::Parts { .. } => return Ok(Some(PartialFile::new(&attributes))),
+                    Content::Chunked { .. } => return Ok(Some(PartialFile::new(&attributes))),
                 }
             }
             TreeRecord::Symlink { name, meta, target } => {
@@ -288,11 +288,11 @@ impl<'a> Receiver<'a> {
         Ok(rustix::fs::syncfs(directory.as_fd()).map_err(syncing)?)
     }
 
-    fn answer(&self) -> JobResult<Answer<'static>> {
+    fn answer(&self) -> JobResult<FileReply<'static>> {
         if self.progress != Progress::Complete {
             return Err(FileError::new(FailureKind::Invalid, "the tree is not complete").into());
         }
-        Ok(Answer::Received {
+        Ok(FileReply::Received {
             entries: self.entries,
             bytes: self.bytes,
         })

@@ -10,7 +10,7 @@ use rustix::{
 };
 use vmcell_wire::{
     FailureKind,
-    files::{Content, Meta, Send, TreeRecord, Xattrs},
+    files::{Content, Metadata, Send, TreeRecord, Xattrs},
     limits::{MAX_INLINE, MAX_PATH},
     pattern::{Filter, Selection},
 };
@@ -203,7 +203,7 @@ impl Sender<'_> {
             return Ok(SendOutcome::Unreadable(failure));
         }
         self.directories.enter(traversal.name(), meta)?;
-        if selection == Selection::Take {
+        if selection == Selection::Include {
             self.directories.send(self.io)?;
         }
         Ok(SendOutcome::Sent)
@@ -249,8 +249,8 @@ impl Sender<'_> {
             return Ok(SendOutcome::Sent);
         }
         let content = match content::read_small(file.as_fd(), &status, &mut self.buffer) {
-            Ok(Some(bytes)) => Content::Whole(bytes),
-            Ok(None) => Content::Parts {
+            Ok(Some(bytes)) => Content::Inline(bytes),
+            Ok(None) => Content::Chunked {
                 size: content::length(&status),
             },
             Err(errno) => return Ok(SendOutcome::failed(errno)),
@@ -260,7 +260,7 @@ impl Sender<'_> {
             meta: meta(&status, self.xattrs.read(file.as_fd())),
             content,
         })?;
-        if matches!(content, Content::Parts { .. }) {
+        if matches!(content, Content::Chunked { .. }) {
             content::send_parts(self.io, file.as_fd(), &status, item.path)?;
         }
         // If there are too many to remember, each name is sent as a separate file.
@@ -269,8 +269,8 @@ impl Sender<'_> {
     }
 }
 
-fn meta<'a>(status: &Stat, xattrs: Xattrs<'a>) -> Meta<'a> {
-    Meta {
+fn meta<'a>(status: &Stat, xattrs: Xattrs<'a>) -> Metadata<'a> {
+    Metadata {
         // The lowest twelve bits fit.
         mode: u16::try_from(status.st_mode & 0o7777).unwrap_or(0),
         uid: status.st_uid,

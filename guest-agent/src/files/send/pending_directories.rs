@@ -1,6 +1,6 @@
 use alloc::vec::Vec;
 
-use vmcell_wire::files::{Meta, TreeRecord, record};
+use vmcell_wire::files::{Metadata, TreeRecord, record};
 
 use crate::worker::{JobIo, JobResult};
 
@@ -16,7 +16,7 @@ pub(super) struct PendingDirectories {
 
 impl PendingDirectories {
     /// Enters a directory.
-    pub(super) fn enter(&mut self, name: &[u8], meta: Meta<'_>) -> JobResult<()> {
+    pub(super) fn enter(&mut self, name: &[u8], meta: Metadata<'_>) -> JobResult<()> {
         let start = self.records.len();
         let meta = Some(meta);
         record::encode(&mut self.records, &TreeRecord::Enter { name, meta })?;

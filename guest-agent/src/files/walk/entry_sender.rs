@@ -6,7 +6,7 @@ use rustix::{
     io::Errno,
 };
 use vmcell_wire::{
-    files::{Answer, FileEntry},
+    files::{FileEntry, FileReply},
     limits::MAX_PATH,
 };
 
@@ -45,7 +45,7 @@ impl<'a> EntrySender<'a> {
 
     /// Reports an entry that could not be read.
     pub(super) fn send_problem(&mut self, path: &[u8], failure: &FileError) -> JobResult<()> {
-        self.io.send_answer(&Answer::Problem {
+        self.io.send_answer(&FileReply::Problem {
             path,
             failure: failure.as_failure(),
         })
@@ -120,7 +120,7 @@ impl<'a> EntrySender<'a> {
             Some(names) => names.look_up(status.st_uid, status.st_gid),
             None => ("", ""),
         };
-        self.io.send_answer(&Answer::Entry(FileEntry {
+        self.io.send_answer(&FileReply::Entry(FileEntry {
             owner,
             group,
             target,

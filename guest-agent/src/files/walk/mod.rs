@@ -58,7 +58,7 @@ impl EntryFilter {
 
     fn includes(&self, selection: Selection, path: &[u8]) -> bool {
         let matches = |glob: &Glob| glob.matches(path);
-        selection == Selection::Take && self.glob.as_ref().is_none_or(matches)
+        selection == Selection::Include && self.glob.as_ref().is_none_or(matches)
     }
 
     fn descends_into(&self, selection: Selection, path: &[u8]) -> bool {

@@ -7,7 +7,7 @@ use rustix::{
 };
 use vmcell_wire::{
     FailureKind,
-    files::{Answer, Change, ChangeKind},
+    files::{Change, ChangeKind, FileReply},
     limits::MAX_PATH,
 };
 
@@ -68,7 +68,7 @@ pub(super) fn perform(io: &mut JobIo, target: WatchTarget<'_>, debounce_ms: u32)
 }
 
 fn send_change(io: &mut JobIo, kind: ChangeKind, path: &[u8]) -> JobResult<()> {
-    io.send_answer(&Answer::Change(Change { kind, path }))
+    io.send_answer(&FileReply::Change(Change { kind, path }))
 }
 
 fn milliseconds_until(due: Moment, now: Moment) -> u32 {

@@ -110,7 +110,7 @@ impl Watches {
         path: &[u8],
         mut found: impl FnMut(&[u8], bool),
     ) -> JobResult<()> {
-        let mut traversal = Traversal::new(directory, Order::Any, Selection::Take);
+        let mut traversal = Traversal::new(directory, Order::Any, Selection::Include);
         while let Some(step) = traversal.next() {
             io.check_cancelled()?;
             let below = join(path, traversal.path());
@@ -126,7 +126,7 @@ impl Watches {
                 Ok(opened) => {
                     self.add(opened.as_fd(), &below)?;
                     traversal
-                        .enter(opened, Selection::Take)
+                        .enter(opened, Selection::Include)
                         .map_err(|failure| failure.with_path(&below))?;
                 }
                 // It is not a directory, or was removed, which another event reports.

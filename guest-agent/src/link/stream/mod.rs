@@ -11,7 +11,7 @@ pub(crate) use job::JobStream;
 pub(crate) use port::PortStream;
 pub(crate) use process::ProcessStream;
 pub(crate) use reader::ReadPosition;
-pub(crate) use service::{ServiceStream, WaitFor};
+pub(crate) use service::{ServiceStream, WaitCondition};
 
 /// An open stream: a request that a host waits for.
 pub(crate) enum Stream {

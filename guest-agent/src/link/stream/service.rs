@@ -1,4 +1,4 @@
-use vmcell_wire::{Channel, Failure, FailureKind, Outcome, Stage, encode, service::Until};
+use vmcell_wire::{Channel, Failure, FailureKind, Outcome, Stage, encode, service::WaitFor};
 
 use super::{
     Filled, ReadPosition,
@@ -14,12 +14,12 @@ use crate::{
 pub(crate) struct ServiceStream {
     caller: Caller,
     service: ServiceId,
-    wait_for: WaitFor,
+    wait_for: WaitCondition,
 }
 
 /// What a [`ServiceStream`] waits for.
-pub(crate) enum WaitFor {
-    Phase(Until),
+pub(crate) enum WaitCondition {
+    Phase(WaitFor),
     /// The program was executed, or failed to be, in the start with this
     /// number.
     Launched {
@@ -37,7 +37,7 @@ pub(crate) enum WaitFor {
     },
 }
 
-impl WaitFor {
+impl WaitCondition {
     pub(crate) fn log(channel: Channel, position: ReadPosition, end: Option<u64>) -> Self {
         let reader = Reader::new(channel, position);
         Self::Log { reader, end }
@@ -45,7 +45,7 @@ impl WaitFor {
 }
 
 impl ServiceStream {
-    pub(crate) fn new(caller: Caller, service: ServiceId, wait_for: WaitFor) -> Self {
+    pub(crate) fn new(caller: Caller, service: ServiceId, wait_for: WaitCondition) -> Self {
         Self {
             caller,
             service,
@@ -60,7 +60,9 @@ impl ServiceStream {
 
     pub(super) fn credit(&mut self, channel: Channel, bytes: u32) -> Result<(), LinkError> {
         match &mut self.wait_for {
-            WaitFor::Log { reader, .. } if channel == Channel::Stdout => reader.granted(bytes),
+            WaitCondition::Log { reader, .. } if channel == Channel::Stdout => {
+                reader.granted(bytes)
+            }
             _ => Ok(()),
         }
     }
@@ -77,7 +79,7 @@ impl ServiceStream {
             encode::close(outgoing.control(), stream, &Outcome::Failed(failure))?;
             return Ok(Filled::Finished);
         };
-        if let WaitFor::Launched { start } = self.wait_for
+        if let WaitCondition::Launched { start } = self.wait_for
             && let Some(failure) = service.start_failure(start)
         {
             encode::close(outgoing.control(), stream, &Outcome::Failed(failure))?;
@@ -85,17 +87,17 @@ impl ServiceStream {
             return Ok(Filled::Finished);
         }
         let is_reached = match &mut self.wait_for {
-            WaitFor::Phase(until) => service.has_reached(*until),
-            WaitFor::Launched { .. } => !service.is_launching(),
-            WaitFor::Gone { starts } => {
+            WaitCondition::Phase(until) => service.has_reached(*until),
+            WaitCondition::Launched { .. } => !service.is_launching(),
+            WaitCondition::Gone { starts } => {
                 let is_another = service.starts() != *starts && !service.is_launching();
-                service.is_over() || is_another
+                service.is_final() || is_another
             }
-            WaitFor::Log { reader, end } => {
+            WaitCondition::Log { reader, end } => {
                 let ring = service.log();
                 let from = ReadSource {
                     ring,
-                    end: end.or_else(|| service.is_over().then(|| ring.end())),
+                    end: end.or_else(|| service.is_final().then(|| ring.end())),
                     held: None,
                 };
                 if reader.fill(stream, from, outgoing)? {

@@ -4,7 +4,9 @@ mod removal;
 use alloc::{boxed::Box, vec::Vec};
 
 use rustix::{fd::OwnedFd, io::Errno};
-use vmcell_wire::{CgroupLimits, Channel, Failure, FailureKind, Lifetime, Selector, Stage, Start};
+use vmcell_wire::{
+    CgroupLimits, Channel, Failure, FailureKind, ProcessMode, Selector, Stage, Start,
+};
 
 use super::{
     Caller, KillReason, Process, ProcessId, Role, Spawner, identity::is_tag, spawn::raw_errno,
@@ -135,7 +137,7 @@ impl Processes {
     ) -> Result<ProcessId, Failure<'static>> {
         self.check_tag(start.tag, None)?;
         let mut process = self.launch(start, outputs)?;
-        if start.lifetime == Lifetime::Foreground {
+        if start.mode == ProcessMode::Foreground {
             process.owner = owner;
             process.stdin_writer = owner;
             process.stdout.hold(0, window);

@@ -1,7 +1,7 @@
 //! The end of processes, and their removal from the table.
 
 use rustix::{io::Errno, process::Pid};
-use vmcell_wire::{Exit, Lifetime};
+use vmcell_wire::{Exit, ProcessMode};
 
 use super::Processes;
 use crate::{
@@ -198,7 +198,7 @@ impl Processes {
             return known;
         }
         let exit = process.finalize_exit()?;
-        let background = process.lifetime == Lifetime::Background;
+        let background = process.mode == ProcessMode::Background;
         if background {
             process.stdout.finish();
             process.stderr.finish();
@@ -272,7 +272,7 @@ impl Processes {
                     }
                 }
                 Purpose::Resume => {
-                    if process.owner.is_none() && process.lifetime == Lifetime::Foreground {
+                    if process.owner.is_none() && process.mode == ProcessMode::Foreground {
                         self.abandon(id);
                     }
                 }
@@ -335,7 +335,7 @@ impl Processes {
         let (mut count, mut bytes) = (0usize, 0usize);
         let mut oldest = None;
         for (id, process) in self.table.iter_mut().rev() {
-            let background = process.lifetime == Lifetime::Background;
+            let background = process.mode == ProcessMode::Background;
             let ended = background && process.termination.exit().is_some();
             if !ended || process.role != Role::Ordinary {
                 continue;

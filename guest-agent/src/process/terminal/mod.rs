@@ -22,7 +22,7 @@ mod writers;
 use alloc::vec::Vec;
 
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use vmcell_wire::terminal::{Size, Unread};
+use vmcell_wire::terminal::{Size, UnreadOutput};
 
 use super::{Caller, Output, Process};
 use crate::link::ReadPosition;
@@ -34,7 +34,7 @@ pub(super) use pty::open_pty;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NewTerminal {
     pub(super) size: Size,
-    pub(super) unread: Unread,
+    pub(super) unread: UnreadOutput,
 }
 
 /// The terminal of a process. Its master is the process's input and output.
@@ -43,14 +43,14 @@ pub(crate) struct Terminal {
     /// close and reopen it without ending its output. `None`: the program has
     /// ended.
     program_end: Option<OwnedFd>,
-    unread: Unread,
+    unread: UnreadOutput,
     readers: Vec<Caller>,
     pub(super) writers: Writers,
 }
 
 impl Terminal {
-    pub(super) fn new(program_end: OwnedFd, unread: Unread, output: &mut Output) -> Self {
-        if unread == Unread::Kept {
+    pub(super) fn new(program_end: OwnedFd, unread: UnreadOutput, output: &mut Output) -> Self {
+        if unread == UnreadOutput::Block {
             output.hold(0, 0);
         }
         Self {
@@ -104,7 +104,7 @@ impl Process {
         };
         terminal.writers.detach(caller);
         terminal.readers.retain(|other| *other != caller);
-        let released = terminal.unread == Unread::Dropped && terminal.readers.is_empty();
+        let released = terminal.unread == UnreadOutput::DropOldest && terminal.readers.is_empty();
         if released {
             self.stdout.stop_holding();
         }

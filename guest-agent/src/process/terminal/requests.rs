@@ -2,8 +2,8 @@
 
 use rustix::fd::OwnedFd;
 use vmcell_wire::{
-    Failure, FailureKind, Lifetime, Outcome, Selector, Stage, Start, Stdin, StreamId,
-    terminal::{AttachTerminal, Foreground, Open, Size, Terminal, TerminalState},
+    Failure, FailureKind, Outcome, ProcessMode, Selector, Stage, Start, Stdin, StreamId,
+    terminal::{AttachTerminal, Foreground, OpenTerminal, Size, TerminalRequest, TerminalState},
 };
 
 use super::{
@@ -40,23 +40,29 @@ impl Agent {
         &mut self,
         session: &mut LinkSession,
         stream: StreamId,
-        request: &Terminal<'_>,
+        request: &TerminalRequest<'_>,
     ) -> Result<(), LinkError> {
         let answer = match request {
-            Terminal::Open(open) => match self.open_terminal(session, stream, open) {
+            TerminalRequest::Open(open) => match self.open_terminal(session, stream, open) {
                 Ok(()) => return Ok(()),
                 Err(failure) => Err(failure),
             },
-            Terminal::Attach(wanted) => match self.attach_terminal(session, stream, wanted) {
-                Ok(()) => return Ok(()),
-                Err(failure) => Err(failure),
-            },
-            Terminal::Resize { process, size } => self.resize(*process, *size),
-            Terminal::Signal { process, signal } => self.signal_foreground(*process, *signal),
-            Terminal::Type(typing) => self.type_directly(typing),
-            Terminal::Rename { process, tag } => self.rename(*process, tag),
-            Terminal::Look { process } => return self.inspect_terminal(session, stream, *process),
-            Terminal::List { after } => {
+            TerminalRequest::Attach(wanted) => {
+                match self.attach_terminal(session, stream, wanted) {
+                    Ok(()) => return Ok(()),
+                    Err(failure) => Err(failure),
+                }
+            }
+            TerminalRequest::Resize { process, size } => self.resize(*process, *size),
+            TerminalRequest::Signal { process, signal } => {
+                self.signal_foreground(*process, *signal)
+            }
+            TerminalRequest::WriteInput(typing) => self.type_directly(typing),
+            TerminalRequest::Rename { process, tag } => self.rename(*process, tag),
+            TerminalRequest::GetState { process } => {
+                return self.inspect_terminal(session, stream, *process);
+            }
+            TerminalRequest::List { after } => {
                 return self.list(session, stream, *after, |process| {
                     process.terminal.is_some()
                 });
@@ -73,11 +79,11 @@ impl Agent {
         &mut self,
         session: &mut LinkSession,
         stream: StreamId,
-        open: &Open<'_>,
+        open: &OpenTerminal<'_>,
     ) -> Result<(), Failure<'static>> {
         check_size(open.size)?;
         let start = Start {
-            lifetime: Lifetime::Background,
+            mode: ProcessMode::Background,
             stdin: Stdin::Empty,
             ..open.start
         };

@@ -3,7 +3,7 @@
 use rustix::io::Errno;
 use vmcell_wire::{
     Failure, FailureKind, Outcome, Stage,
-    terminal::{Typed, Typing},
+    terminal::{InputKind, WriteInput},
 };
 
 use super::{
@@ -20,15 +20,15 @@ const MAX_QUEUED: usize = 4096;
 const MAX_LINE: usize = 4095;
 
 impl Agent {
-    pub(super) fn type_directly(&mut self, typing: &Typing<'_>) -> Answer {
+    pub(super) fn type_directly(&mut self, typing: &WriteInput<'_>) -> Answer {
         let id = self.find_terminal(typing.process)?;
         let process = self.process(id)?;
         if typing.bytes.len() > MAX_LINE {
             return Err(invalid("the input is longer than a line can be"));
         }
         match typing.kind {
-            Typed::Answer { writer } => process.answer(writer, typing.bytes),
-            Typed::Secret => process.type_secret(typing.bytes)?,
+            InputKind::QueryReply { writer } => process.answer(writer, typing.bytes),
+            InputKind::Secret => process.type_secret(typing.bytes)?,
         }
         self.tasks.processes.check_full(id);
         Ok(Outcome::Done)

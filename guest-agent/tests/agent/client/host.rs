@@ -6,8 +6,8 @@ use std::{
 };
 
 use vmcell_wire::{
-    Attach, Attached, Channel, Decoder, Event, Exit, FailureKind, Item, Outcome, PackedBuf, Peer,
-    Position, Request, Resume, Selector, Stage, Start, Stdin, StreamId, encode,
+    Attach, Attached, Channel, Decoder, Event, Exit, FailureKind, Item, Outcome, PackedStringsBuf,
+    Peer, Position, Request, Resume, Selector, Stage, Start, Stdin, StreamId, encode,
 };
 
 use super::{Listed, Reply, Spec};
@@ -95,7 +95,7 @@ impl Host {
         spec: &Spec,
         request: impl for<'a> FnOnce(Start<'a>) -> Request<'a>,
     ) -> StreamId {
-        let (mut argv, mut env) = (PackedBuf::new(), PackedBuf::new());
+        let (mut argv, mut env) = (PackedStringsBuf::new(), PackedStringsBuf::new());
         assert!(spec.argv.iter().all(|argument| argv.push(argument)));
         assert!(spec.env.iter().all(|variable| env.push(variable)));
         self.open(&request(Start {
@@ -356,7 +356,7 @@ impl Host {
                                 tag: entry.tag.into(),
                                 argv: entry.argv.iter().map(|a| a.to_bytes().to_vec()).collect(),
                                 uid: entry.uid,
-                                lifetime: entry.lifetime,
+                                mode: entry.mode,
                                 stdout: (entry.stdout.start, entry.stdout.end),
                                 exit: entry.exit,
                             },

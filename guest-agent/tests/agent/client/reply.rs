@@ -1,6 +1,5 @@
 use vmcell_wire::{
-    Attached, Cause, Channel, Exit, FailureKind, Lifetime, Output, Stage, StreamId,
-    service::State,
+    Attached, Channel, Exit, ExitCause, FailureKind, Output, ProcessMode, Stage, StreamId, service,
     terminal::{Size, TerminalState},
 };
 
@@ -84,8 +83,8 @@ pub(crate) struct ServiceState {
     pub(crate) log: (u64, u64),
 }
 
-impl From<State<'_>> for ServiceState {
-    fn from(state: State<'_>) -> Self {
+impl From<service::ServiceState<'_>> for ServiceState {
+    fn from(state: service::ServiceState<'_>) -> Self {
         Self {
             name: state.name.into(),
             phase: format!("{:?}", state.phase),
@@ -105,14 +104,14 @@ pub(crate) struct Listed {
     pub(crate) tag: String,
     pub(crate) argv: Vec<Vec<u8>>,
     pub(crate) uid: u32,
-    pub(crate) lifetime: Lifetime,
+    pub(crate) mode: ProcessMode,
     pub(crate) stdout: (u64, u64),
     pub(crate) exit: Option<Exit>,
 }
 
 pub(crate) fn code(exit: &Exit) -> u8 {
     match exit.cause {
-        Cause::Code(code) => code,
+        ExitCause::Code(code) => code,
         other => panic!("ended by {other:?}"),
     }
 }

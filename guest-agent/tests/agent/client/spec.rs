@@ -1,6 +1,6 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use vmcell_wire::{CgroupLimits, Lifetime, RlimitsBuf, Start, Stdin};
+use vmcell_wire::{CgroupLimits, ProcessMode, RlimitsBuf, Start, Stdin};
 
 /// A process to start, with default settings.
 pub(crate) struct Spec {
@@ -38,7 +38,7 @@ impl Spec {
                 nice: 0,
                 rlimits: Default::default(),
                 stdin: Stdin::Empty,
-                lifetime: Lifetime::Foreground,
+                mode: ProcessMode::Foreground,
                 timeout_ms: 0,
                 keep: 0,
                 limits: CgroupLimits::default(),
@@ -56,7 +56,7 @@ impl Spec {
     }
 
     pub(crate) fn background(self) -> Self {
-        self.with(|spec| spec.start.lifetime = Lifetime::Background)
+        self.with(|spec| spec.start.mode = ProcessMode::Background)
     }
 
     pub(crate) fn with_stdin(self) -> Self {

@@ -2,7 +2,7 @@ use std::{fs, os::unix::fs::symlink, path::Path};
 
 use vmcell_wire::{
     FailureKind,
-    files::{Owner, Work},
+    files::{FileOperation, Owner},
 };
 
 use super::test_env::{DENIED, INVALID, NOT_FOUND, TestEnv, refused};
@@ -11,69 +11,69 @@ use crate::race::race_against;
 const OWNER: Owner<'static> = Owner::OfDirectory;
 
 /// Operations that take a path and follow a link at its end.
-pub(super) fn everything(path: &[u8]) -> Vec<Work<'_>> {
+pub(super) fn everything(path: &[u8]) -> Vec<FileOperation<'_>> {
     vec![
-        Work::Read {
+        FileOperation::Read {
             path,
             offset: 0,
             length: 100,
         },
-        Work::Stat {
+        FileOperation::Stat {
             path,
             follow: true,
             digest: true,
         },
-        Work::MakeDirectory {
+        FileOperation::MakeDirectory {
             path,
             mode: None,
             owner: OWNER,
         },
-        Work::SetMode {
+        FileOperation::SetMode {
             path,
             mode: 0o777,
             tree: true,
         },
-        Work::Touch {
+        FileOperation::Touch {
             path,
             modified: None,
             owner: OWNER,
         },
-        Work::Sync { path },
-        Work::Edit { path, owner: OWNER },
+        FileOperation::Sync { path },
+        FileOperation::Edit { path, owner: OWNER },
     ]
 }
 
 /// Operations on the entry itself, which do not follow a link at the end.
-pub(super) fn everything_by_name(path: &[u8]) -> Vec<Work<'_>> {
+pub(super) fn everything_by_name(path: &[u8]) -> Vec<FileOperation<'_>> {
     vec![
-        Work::Remove { path, tree: true },
-        Work::Remove { path, tree: false },
-        Work::Rename {
+        FileOperation::Remove { path, tree: true },
+        FileOperation::Remove { path, tree: false },
+        FileOperation::Rename {
             from: path,
             to: b"taken",
             replace: true,
         },
-        Work::Rename {
+        FileOperation::Rename {
             from: b"file",
             to: path,
             replace: true,
         },
-        Work::Copy {
+        FileOperation::Copy {
             from: path,
             to: b"copy",
             owner: OWNER,
         },
-        Work::Copy {
+        FileOperation::Copy {
             from: b"file",
             to: path,
             owner: OWNER,
         },
-        Work::Symlink {
+        FileOperation::Symlink {
             path,
             target: b"x",
             owner: OWNER,
         },
-        Work::SetOwner {
+        FileOperation::SetOwner {
             path,
             owner: OWNER,
             tree: true,
@@ -112,8 +112,8 @@ fn no_path_leads_out_of_the_root() {
         "up/outside/secret",
         "up/outside/a/new/one",
     ] {
-        for work in everything(path.as_bytes()) {
-            assert_eq!(refused(env.work(work)), DENIED, "{work:?}");
+        for operation in everything(path.as_bytes()) {
+            assert_eq!(refused(env.perform(operation)), DENIED, "{operation:?}");
         }
         assert!(
             matches!(refused(env.write(path, "x")), DENIED | INVALID),
@@ -127,8 +127,8 @@ fn no_path_leads_out_of_the_root() {
         "up/outside/secret",
         "up/outside/new",
     ] {
-        for work in everything_by_name(path.as_bytes()) {
-            assert_eq!(refused(env.work(work)), DENIED, "{work:?}");
+        for operation in everything_by_name(path.as_bytes()) {
+            assert_eq!(refused(env.perform(operation)), DENIED, "{operation:?}");
         }
     }
     assert_eq!(env.listing(), before);
@@ -149,7 +149,7 @@ fn an_absolute_path_is_one_within_the_root() {
 fn the_root_of_everything_has_no_outside() {
     let mut env = env_with_links();
     let path = env.at("relative/secret");
-    let read = Work::Read {
+    let read = FileOperation::Read {
         path: path.as_os_str().as_encoded_bytes(),
         offset: 0,
         length: 100,
@@ -157,14 +157,14 @@ fn the_root_of_everything_has_no_outside() {
     let everything = Path::new("/");
     assert_eq!(env.work_in(everything, read, b"").unwrap(), b"secret");
     let path = env.at("absolute/secret");
-    let read = Work::Read {
+    let read = FileOperation::Read {
         path: path.as_os_str().as_encoded_bytes(),
         offset: 0,
         length: 100,
     };
     assert_eq!(env.work_in(everything, read, b"").unwrap(), b"secret");
     let path = b"../../../etc/passwd";
-    let read = Work::Stat {
+    let read = FileOperation::Stat {
         path,
         follow: true,
         digest: false,
@@ -175,7 +175,7 @@ fn the_root_of_everything_has_no_outside() {
 #[test]
 fn a_root_is_a_real_directory() {
     let mut env = env_with_links();
-    let read = Work::Read {
+    let read = FileOperation::Read {
         path: b"secret",
         offset: 0,
         length: 1,
@@ -201,20 +201,20 @@ fn paths_that_make_no_sense_are_invalid() {
     let long = "x/".repeat(2100);
     let long_name = "n".repeat(256);
     for path in ["a\0b", "\0", &long, &long_name] {
-        for work in everything(path.as_bytes()) {
-            assert_eq!(refused(env.work(work)), INVALID, "{work:?}");
+        for operation in everything(path.as_bytes()) {
+            assert_eq!(refused(env.perform(operation)), INVALID, "{operation:?}");
         }
-        for work in everything_by_name(path.as_bytes()) {
-            assert_eq!(refused(env.work(work)), INVALID, "{work:?}");
+        for operation in everything_by_name(path.as_bytes()) {
+            assert_eq!(refused(env.perform(operation)), INVALID, "{operation:?}");
         }
         assert_eq!(refused(env.write(path, "x")), INVALID);
     }
     for path in ["", ".", "..", "/", "d/..", "d/.", "//"] {
-        for work in everything_by_name(path.as_bytes()) {
-            if matches!(work, Work::SetOwner { .. }) {
+        for operation in everything_by_name(path.as_bytes()) {
+            if matches!(operation, FileOperation::SetOwner { .. }) {
                 continue;
             }
-            assert_eq!(refused(env.work(work)), INVALID, "{work:?}");
+            assert_eq!(refused(env.perform(operation)), INVALID, "{operation:?}");
         }
         assert_eq!(refused(env.write(path, "x")), INVALID);
     }
@@ -222,7 +222,7 @@ fn paths_that_make_no_sense_are_invalid() {
 }
 
 /// Runs `work` while a thread keeps swapping a directory for a link to the outside.
-fn with_a_racing_process(env: &mut TestEnv, mut work: impl FnMut(&mut TestEnv)) {
+fn with_a_racing_process(env: &mut TestEnv, mut operation: impl FnMut(&mut TestEnv)) {
     let (directory, link) = (env.at("d"), env.at("other"));
     fs::create_dir(&directory).unwrap();
     symlink("../outside", &link).unwrap();
@@ -230,7 +230,7 @@ fn with_a_racing_process(env: &mut TestEnv, mut work: impl FnMut(&mut TestEnv)) 
         let (here, swap) = (rustix::fs::CWD, rustix::fs::RenameFlags::EXCHANGE);
         rustix::fs::renameat_with(here, &directory, here, &link, swap).unwrap();
     };
-    race_against(swap, || work(env));
+    race_against(swap, || operation(env));
     env.assert_outside_untouched();
 }
 
@@ -255,32 +255,32 @@ fn a_racing_process_leads_nothing_else_out_of_the_root() {
     fs::write(env.at("file"), "inside").unwrap();
     with_a_racing_process(&mut env, |env| {
         for round in 0..1000 {
-            let work = match round % 5 {
-                0 => Work::Read {
+            let operation = match round % 5 {
+                0 => FileOperation::Read {
                     path: b"d/secret",
                     offset: 0,
                     length: 100,
                 },
-                1 => Work::Remove {
+                1 => FileOperation::Remove {
                     path: b"d/secret",
                     tree: true,
                 },
-                2 => Work::MakeDirectory {
+                2 => FileOperation::MakeDirectory {
                     path: b"d/made/deep",
                     mode: None,
                     owner: OWNER,
                 },
-                3 => Work::SetMode {
+                3 => FileOperation::SetMode {
                     path: b"d",
                     mode: 0o755,
                     tree: true,
                 },
-                _ => Work::Remove {
+                _ => FileOperation::Remove {
                     path: b"d/made",
                     tree: true,
                 },
             };
-            if let Ok(bytes) = env.work(work) {
+            if let Ok(bytes) = env.perform(operation) {
                 assert_ne!(bytes, b"secret");
             }
         }
@@ -293,12 +293,12 @@ fn a_racing_process_leads_the_removal_of_a_tree_nowhere() {
     with_a_racing_process(&mut env, |env| {
         for _ in 0..300 {
             // Both may be gone afterwards, but never what is outside.
-            let _ = env.work(Work::Copy {
+            let _ = env.perform(FileOperation::Copy {
                 from: b"d",
                 to: b"copy",
                 owner: OWNER,
             });
-            let _ = env.work(Work::Remove {
+            let _ = env.perform(FileOperation::Remove {
                 path: b"copy",
                 tree: true,
             });

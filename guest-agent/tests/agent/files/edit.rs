@@ -5,7 +5,7 @@ use std::{
 
 use vmcell_wire::{
     FailureKind,
-    files::{EditRecord, Expect, Owner, Work, record},
+    files::{EditRecord, FileOperation, Owner, Precondition, record},
 };
 
 use super::test_env::{
@@ -32,31 +32,36 @@ impl Edits {
     }
 
     pub(crate) fn perform_in(&self, env: &mut TestEnv, path: &str) -> Result<(), Refusal> {
-        let work = Work::Edit {
+        let operation = FileOperation::Edit {
             path: path.as_bytes(),
             owner: Owner::OfDirectory,
         };
-        env.work_with(work, &self.0).map(|output| {
+        env.perform_with(operation, &self.0).map(|output| {
             assert!(output.is_empty());
         })
     }
 }
 
-pub(crate) fn put(edits: &mut Edits, path: &str, expect: Expect, bytes: impl AsRef<[u8]>) {
-    put_with(edits, path, expect, None, bytes);
+pub(crate) fn put(
+    edits: &mut Edits,
+    path: &str,
+    precondition: Precondition,
+    bytes: impl AsRef<[u8]>,
+) {
+    put_with(edits, path, precondition, None, bytes);
 }
 
 fn put_with(
     edits: &mut Edits,
     path: &str,
-    expect: Expect,
+    precondition: Precondition,
     mode: Option<u16>,
     bytes: impl AsRef<[u8]>,
 ) {
     let bytes = bytes.as_ref();
     edits.record(&EditRecord::Put {
         path: path.as_bytes(),
-        expect,
+        precondition,
         mode,
         length: bytes.len() as u64,
     });
@@ -66,15 +71,15 @@ fn put_with(
     edits.raw(second);
 }
 
-fn remove(edits: &mut Edits, path: &str, expect: Expect) {
+fn remove(edits: &mut Edits, path: &str, precondition: Precondition) {
     let path = path.as_bytes();
-    edits.record(&EditRecord::Remove { path, expect });
+    edits.record(&EditRecord::Remove { path, precondition });
 }
 
-fn link(edits: &mut Edits, path: &str, expect: Expect, target: &str) {
+fn link(edits: &mut Edits, path: &str, precondition: Precondition, target: &str) {
     edits.record(&EditRecord::PutLink {
         path: path.as_bytes(),
-        expect,
+        precondition,
         target: target.as_bytes(),
     });
 }
@@ -82,13 +87,13 @@ fn link(edits: &mut Edits, path: &str, expect: Expect, target: &str) {
 fn set_mode(edits: &mut Edits, path: &str, mode: u16) {
     edits.record(&EditRecord::SetMode {
         path: path.as_bytes(),
-        expect: Expect::Anything,
+        precondition: Precondition::Anything,
         mode,
     });
 }
 
-fn is(text: &str) -> Expect {
-    Expect::Digest(digest(text))
+fn is(text: &str) -> Precondition {
+    Precondition::Digest(digest(text))
 }
 
 /// Adds a change.
@@ -133,16 +138,16 @@ fn changes() -> Edits {
     put_with(
         &mut edits,
         "new/dir/file",
-        Expect::Absent,
+        Precondition::Absent,
         Some(0o755),
         "new",
     );
-    put(&mut edits, "empty", Expect::Absent, "");
+    put(&mut edits, "empty", Precondition::Absent, "");
     link(&mut edits, "link", is("one"), "two");
-    link(&mut edits, "new/link", Expect::Absent, "../one");
+    link(&mut edits, "new/link", Precondition::Absent, "../one");
     set_mode(&mut edits, "two", 0o400);
     remove(&mut edits, "d/e/four", is("d/e/four"));
-    remove(&mut edits, "d/three", Expect::Anything);
+    remove(&mut edits, "d/three", Precondition::Anything);
     edits
 }
 
@@ -183,28 +188,46 @@ fn one_change_that_cannot_be_made_prevents_all() {
     let mut env = env_with_files();
     let before = snapshot(&env);
     let bad: [(Add, FailureKind); 13] = [
-        (|edits| put(edits, "d", Expect::Anything, "x"), CONFLICT),
+        (
+            |edits| put(edits, "d", Precondition::Anything, "x"),
+            CONFLICT,
+        ),
         (|edits| put(edits, "locked/five", is("4"), "x"), CONFLICT),
         (
-            |edits| put(edits, "locked/five", Expect::Absent, "x"),
+            |edits| put(edits, "locked/five", Precondition::Absent, "x"),
             CONFLICT,
         ),
         (|edits| put(edits, "locked/six", is(""), "x"), CONFLICT),
-        (|edits| remove(edits, "nothing", Expect::Anything), CONFLICT),
-        (|edits| remove(edits, "locked", Expect::Anything), CONFLICT),
+        (
+            |edits| remove(edits, "nothing", Precondition::Anything),
+            CONFLICT,
+        ),
+        (
+            |edits| remove(edits, "locked", Precondition::Anything),
+            CONFLICT,
+        ),
         (|edits| set_mode(edits, "locked", 0o700), CONFLICT),
         (
-            |edits| put(edits, "locked/five/x", Expect::Absent, "x"),
+            |edits| put(edits, "locked/five/x", Precondition::Absent, "x"),
             NOT_FOUND,
         ),
-        (|edits| put(edits, "link/x", Expect::Absent, "x"), INVALID),
         (
-            |edits| put(edits, "../outside/x", Expect::Absent, "x"),
+            |edits| put(edits, "link/x", Precondition::Absent, "x"),
             INVALID,
         ),
-        (|edits| put(edits, "/x", Expect::Absent, "x"), INVALID),
-        (|edits| put(edits, "one", Expect::Anything, "x"), INVALID),
-        (|edits| put(edits, "a\0b", Expect::Anything, "x"), INVALID),
+        (
+            |edits| put(edits, "../outside/x", Precondition::Absent, "x"),
+            INVALID,
+        ),
+        (|edits| put(edits, "/x", Precondition::Absent, "x"), INVALID),
+        (
+            |edits| put(edits, "one", Precondition::Anything, "x"),
+            INVALID,
+        ),
+        (
+            |edits| put(edits, "a\0b", Precondition::Anything, "x"),
+            INVALID,
+        ),
     ];
     for (number, (add, kind)) in bad.into_iter().enumerate() {
         let mut edits = changes();
@@ -227,7 +250,7 @@ fn bytes_that_are_too_many_or_too_few_prevent_all() {
     let announce = |edits: &mut Edits, length| {
         edits.record(&EditRecord::Put {
             path: b"short",
-            expect: Expect::Anything,
+            precondition: Precondition::Anything,
             mode: None,
             length,
         });
@@ -266,10 +289,10 @@ fn a_failure_in_the_middle_of_the_commit_is_undone() {
     let before = snapshot(&env);
     let inode = fs::metadata(env.at("one")).unwrap().ino();
     let late: [Add; 4] = [
-        |edits| put(edits, "locked/five", Expect::Anything, "x"),
-        |edits| put(edits, "locked/six", Expect::Anything, "x"),
-        |edits| put(edits, "locked/a/b", Expect::Anything, "x"),
-        |edits| remove(edits, "locked/five", Expect::Anything),
+        |edits| put(edits, "locked/five", Precondition::Anything, "x"),
+        |edits| put(edits, "locked/six", Precondition::Anything, "x"),
+        |edits| put(edits, "locked/a/b", Precondition::Anything, "x"),
+        |edits| remove(edits, "locked/five", Precondition::Anything),
     ];
     for add in late {
         let mut edits = changes();
@@ -287,10 +310,10 @@ fn a_failure_in_the_middle_of_the_commit_is_undone() {
 fn a_file_becomes_a_directory_and_a_directory_a_file() {
     let mut env = env_with_files();
     let mut edits = Edits::default();
-    put(&mut edits, "d", Expect::Absent, "a file now");
-    put(&mut edits, "one/below", Expect::Absent, "x");
+    put(&mut edits, "d", Precondition::Absent, "a file now");
+    put(&mut edits, "one/below", Precondition::Absent, "x");
     remove(&mut edits, "one", is("one"));
-    remove(&mut edits, "d/three", Expect::Anything);
+    remove(&mut edits, "d/three", Precondition::Anything);
     let before = snapshot(&env);
     // There is more in it than is removed.
     assert_eq!(refused(edits.perform(&mut env)), CONFLICT);
@@ -319,7 +342,7 @@ fn directories_that_become_empty_go_but_not_the_top() {
     fs::create_dir_all(env.at("top/a/b/c")).unwrap();
     fs::write(env.at("top/a/b/c/file"), "").unwrap();
     let mut edits = Edits::default();
-    remove(&mut edits, "a/b/c/file", Expect::Anything);
+    remove(&mut edits, "a/b/c/file", Precondition::Anything);
     edits.perform_in(&mut env, "top").unwrap();
     assert_eq!(env.listing(), ["top"]);
 }
@@ -329,7 +352,7 @@ fn there_is_an_end_to_the_number_of_changes() {
     let mut env = TestEnv::new();
     let mut edits = Edits::default();
     for number in 0..10_001 {
-        link(&mut edits, &format!("{number}"), Expect::Absent, "x");
+        link(&mut edits, &format!("{number}"), Precondition::Absent, "x");
     }
     assert_eq!(refused(edits.perform(&mut env)), LIMIT);
     assert!(env.listing().is_empty());
@@ -343,7 +366,7 @@ fn thousands_of_changes_are_made() {
         put(
             &mut edits,
             &format!("{}/{number}", number % 20),
-            Expect::Absent,
+            Precondition::Absent,
             "x",
         );
     }
@@ -363,7 +386,12 @@ fn a_file_that_changes_all_the_time_is_changed_whole_or_not_at_all() {
     race_against(replace, || {
         for round in 0..500 {
             let mut edits = Edits::default();
-            put(&mut edits, "one", Expect::Anything, format!("{round}"));
+            put(
+                &mut edits,
+                "one",
+                Precondition::Anything,
+                format!("{round}"),
+            );
             put(&mut edits, "two", is("racing"), "racing");
             let before = fs::read(env.at("one")).unwrap();
             let outcome = edits.perform(&mut env);

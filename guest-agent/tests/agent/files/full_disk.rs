@@ -2,7 +2,7 @@ use std::{fs, path::PathBuf};
 
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use tempfile::TempDir;
-use vmcell_wire::files::{Expect, Owner, Work, Write, WritePlace};
+use vmcell_wire::files::{FileOperation, Owner, Precondition, Write, WriteMode};
 
 use super::{
     edit::{Edits, put},
@@ -39,21 +39,25 @@ fn a_full_disk_leaves_the_old_file_and_nothing_else() {
     let _disk = TinyDisk::mount(env.at("disk"));
     env.write("disk/file", "old").unwrap();
     let much = vec![1; 3_000_000];
-    let places = [WritePlace::Replace, WritePlace::Append, WritePlace::At(0)];
-    for place in places {
+    let places = [WriteMode::Replace, WriteMode::Append, WriteMode::At(0)];
+    for write_mode in places {
         for size in [None, Some(3_000_000)] {
             for path in ["disk/file", "disk/new"] {
-                if place == WritePlace::At(0) && size.is_none() && path == "disk/file" {
+                if write_mode == WriteMode::At(0) && size.is_none() && path == "disk/file" {
                     // It is overwritten before the disk is full.
                     continue;
                 }
                 let change = |write: &mut Write<'_>| {
-                    write.place = place;
+                    write.write_mode = write_mode;
                     write.size = size;
                 };
                 let failed = env.write_with(path, &much, change).unwrap_err();
                 assert_eq!((failed.kind, failed.errno), (LIMIT, ENOSPC));
-                assert_eq!(env.listing(), ["disk", "disk/file"], "{place:?} {size:?}");
+                assert_eq!(
+                    env.listing(),
+                    ["disk", "disk/file"],
+                    "{write_mode:?} {size:?}"
+                );
                 assert_eq!(fs::read(env.at("disk/file")).unwrap(), b"old");
             }
         }
@@ -71,7 +75,7 @@ fn a_copy_that_does_not_fit_leaves_nothing() {
     for number in 0..30 {
         fs::write(env.at(format!("tree/{number}")), vec![7; 100_000]).unwrap();
     }
-    let failed = env.entry(Work::Copy {
+    let failed = env.entry(FileOperation::Copy {
         from: b"tree",
         to: b"disk/copy",
         owner: Owner::OfDirectory,
@@ -89,8 +93,13 @@ fn changes_that_do_not_fit_are_not_made() {
     let _disk = TinyDisk::mount(env.at("disk"));
     env.write("disk/file", "old").unwrap();
     let mut edits = Edits::default();
-    put(&mut edits, "file", Expect::Anything, "new");
-    put(&mut edits, "large", Expect::Anything, vec![1; 3_000_000]);
+    put(&mut edits, "file", Precondition::Anything, "new");
+    put(
+        &mut edits,
+        "large",
+        Precondition::Anything,
+        vec![1; 3_000_000],
+    );
     let failed = edits.perform_in(&mut env, "disk").unwrap_err();
     assert_eq!((failed.kind, failed.errno), (LIMIT, ENOSPC));
     assert_eq!(env.listing(), ["disk", "disk/file"]);

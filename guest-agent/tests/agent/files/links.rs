@@ -12,7 +12,8 @@ use std::{
 
 use rustix::fs::{CWD, Mode, OFlags, RenameFlags, ResolveFlags, openat2, renameat_with};
 use vmcell_wire::files::{
-    Content, Meta, Owner, Receive, Send, Time, TreeRecord, Walk, Work, WritePlace, Xattrs, record,
+    Content, FileOperation, Metadata, Owner, Receive, Send, Time, TreeRecord, Walk, WriteMode,
+    Xattrs, record,
 };
 
 use super::{
@@ -53,7 +54,7 @@ fn env_with_users() -> TestEnv {
 }
 
 /// Operations that take a path and are not in the tests of confinement.
-fn everything_else(path: &[u8]) -> Vec<Work<'_>> {
+fn everything_else(path: &[u8]) -> Vec<FileOperation<'_>> {
     let walk = Walk {
         path,
         depth: 1,
@@ -65,16 +66,20 @@ fn everything_else(path: &[u8]) -> Vec<Work<'_>> {
         digest: true,
         names: false,
     };
-    let watch = Work::Watch {
+    let watch = FileOperation::Watch {
         path,
         recursive: true,
         debounce_ms: 0,
     };
-    vec![Work::Walk(walk), Work::Usage { path }, watch]
+    vec![
+        FileOperation::Walk(walk),
+        FileOperation::Usage { path },
+        watch,
+    ]
 }
 
-fn send(path: &[u8]) -> Work<'_> {
-    Work::Send(Send {
+fn send(path: &[u8]) -> FileOperation<'_> {
+    FileOperation::Send(Send {
         path,
         include: b"",
         exclude: b"",
@@ -83,7 +88,7 @@ fn send(path: &[u8]) -> Work<'_> {
 
 /// A file, as the only record of a tree.
 fn received_file() -> Vec<u8> {
-    let meta = Meta {
+    let meta = Metadata {
         mode: 0o644,
         uid: 0,
         gid: 0,
@@ -91,7 +96,7 @@ fn received_file() -> Vec<u8> {
         xattrs: Xattrs::NONE,
     };
     let mut bytes = Vec::new();
-    let content = Content::Whole(b"x");
+    let content = Content::Inline(b"x");
     let name = b"";
     record::encode(
         &mut bytes,
@@ -114,16 +119,16 @@ fn received_directory() -> Vec<u8> {
     bytes
 }
 
-fn receive(path: &[u8]) -> Work<'_> {
-    Work::Receive(Receive {
+fn receive(path: &[u8]) -> FileOperation<'_> {
+    FileOperation::Receive(Receive {
         path,
         owner: Owner::OfDirectory,
         sync: false,
     })
 }
 
-fn write_in_place(env: &mut TestEnv, path: &str, place: WritePlace) -> Result<(), Refusal> {
-    env.write_with(path, "x", |write| write.place = place)
+fn write_in_place(env: &mut TestEnv, path: &str, write_mode: WriteMode) -> Result<(), Refusal> {
+    env.write_with(path, "x", |write| write.write_mode = write_mode)
         .map(|_| ())
 }
 
@@ -148,37 +153,41 @@ fn nothing_follows_a_link_of_another_user() {
     let mode = fs::metadata(env.at("etc")).unwrap().permissions().mode();
 
     for path in ["home/etc", "home/up", "shortcut", "home/again", "home/bobs"] {
-        for work in everything(path.as_bytes()) {
-            assert_eq!(refused(env.work(work)), DENIED, "{work:?}");
+        for operation in everything(path.as_bytes()) {
+            assert_eq!(refused(env.perform(operation)), DENIED, "{operation:?}");
         }
-        for work in everything_else(path.as_bytes()) {
-            assert_eq!(refused(env.work(work)), DENIED, "{work:?}");
+        for operation in everything_else(path.as_bytes()) {
+            assert_eq!(refused(env.perform(operation)), DENIED, "{operation:?}");
         }
-        let received = env.work_with(receive(path.as_bytes()), &received_directory());
+        let received = env.perform_with(receive(path.as_bytes()), &received_directory());
         assert_eq!(refused(received), DENIED, "{path}");
 
         for name in ["file", "new", "new/deep"] {
             let path = format!("{path}/{name}");
-            for work in everything(path.as_bytes()) {
-                assert_eq!(refused(env.work(work)), DENIED, "{work:?}");
+            for operation in everything(path.as_bytes()) {
+                assert_eq!(refused(env.perform(operation)), DENIED, "{operation:?}");
             }
-            for work in everything_by_name(path.as_bytes()) {
-                assert_eq!(refused(env.work(work)), DENIED, "{work:?}");
+            for operation in everything_by_name(path.as_bytes()) {
+                assert_eq!(refused(env.perform(operation)), DENIED, "{operation:?}");
             }
-            for work in everything_else(path.as_bytes()) {
-                assert_eq!(refused(env.work(work)), DENIED, "{work:?}");
+            for operation in everything_else(path.as_bytes()) {
+                assert_eq!(refused(env.perform(operation)), DENIED, "{operation:?}");
             }
-            assert_eq!(refused(env.work(send(path.as_bytes()))), DENIED, "{path}");
+            assert_eq!(
+                refused(env.perform(send(path.as_bytes()))),
+                DENIED,
+                "{path}"
+            );
             assert_eq!(refused(env.write(&path, "x")), DENIED, "{path}");
-            let received = env.work_with(receive(path.as_bytes()), &received_file());
+            let received = env.perform_with(receive(path.as_bytes()), &received_file());
             assert_eq!(refused(received), DENIED, "{path}");
         }
     }
     for path in ["home/passwd", "home/dangling", "home/deep"] {
         let writes = [
             env.write(path, "x").map(|_| ()),
-            write_in_place(&mut env, path, WritePlace::Append),
-            write_in_place(&mut env, path, WritePlace::At(0)),
+            write_in_place(&mut env, path, WriteMode::Append),
+            write_in_place(&mut env, path, WriteMode::At(0)),
         ];
         for written in writes {
             // A path through a missing directory is not found.
@@ -207,7 +216,7 @@ fn where_the_root_is_everything_a_link_of_another_user_is_not_followed_either() 
     let everywhere = Path::new("/");
     for (path, expected) in [("home/etc/file", None), ("home/mine/file", Some("alice's"))] {
         let path = env.at(path);
-        let read = Work::Read {
+        let read = FileOperation::Read {
             path: path.as_os_str().as_bytes(),
             offset: 0,
             length: 100,
@@ -258,7 +267,7 @@ fn a_users_links_to_what_is_the_users_are_followed() {
     env.write("home/new", "written").unwrap();
     env.write("home/current/made/below", "written").unwrap();
     env.write("home/latest", "replaced").unwrap();
-    write_in_place(&mut env, "home/latest", WritePlace::Append).unwrap();
+    write_in_place(&mut env, "home/latest", WriteMode::Append).unwrap();
     assert_eq!(fs::read(env.at("home/own/file")).unwrap(), b"replacedx");
     for path in ["new", "file", "made", "made/below"] {
         let made = fs::symlink_metadata(env.at("home/own").join(path)).unwrap();
@@ -328,7 +337,7 @@ fn compare_with_kernel(env: &mut TestEnv, path: &str, follow: bool) -> bool {
         };
         (status.st_mode & 0o7777, size)
     });
-    let stat = Work::Stat {
+    let stat = FileOperation::Stat {
         path: path.as_bytes(),
         follow,
         digest: false,
@@ -369,7 +378,7 @@ fn forty_links_are_followed_and_one_more_is_not() {
 #[test]
 fn links_of_the_kernel_that_jump_are_not_followed() {
     let mut env = TestEnv::new();
-    let stat = |path| Work::Stat {
+    let stat = |path| FileOperation::Stat {
         path,
         follow: true,
         digest: false,

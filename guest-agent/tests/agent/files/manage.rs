@@ -6,7 +6,7 @@ use std::{
     },
 };
 
-use vmcell_wire::files::{FileKind, Owner, Time, Work};
+use vmcell_wire::files::{FileKind, FileOperation, Owner, Time};
 
 use super::test_env::{CONFLICT, INVALID, LIMIT, NOT_FOUND, TestEnv, is_root, refused};
 
@@ -16,8 +16,8 @@ fn mode_of(env: &TestEnv, path: &str) -> u32 {
     fs::symlink_metadata(env.at(path)).unwrap().mode() & 0o7777
 }
 
-fn copy<'a>(from: &'a str, to: &'a str) -> Work<'a> {
-    Work::Copy {
+fn copy<'a>(from: &'a str, to: &'a str) -> FileOperation<'a> {
+    FileOperation::Copy {
         from: from.as_bytes(),
         to: to.as_bytes(),
         owner: OWNER,
@@ -27,7 +27,7 @@ fn copy<'a>(from: &'a str, to: &'a str) -> Work<'a> {
 #[test]
 fn directories_are_made_with_those_above() {
     let mut env = TestEnv::new();
-    let make = |path: &'static str, mode| Work::MakeDirectory {
+    let make = |path: &'static str, mode| FileOperation::MakeDirectory {
         path: path.as_bytes(),
         mode,
         owner: OWNER,
@@ -49,7 +49,7 @@ fn directories_are_made_with_those_above() {
 #[test]
 fn an_entry_gets_another_name() {
     let mut env = TestEnv::new();
-    let rename = |from: &'static str, to: &'static str, replace| Work::Rename {
+    let rename = |from: &'static str, to: &'static str, replace| FileOperation::Rename {
         from: from.as_bytes(),
         to: to.as_bytes(),
         replace,
@@ -124,7 +124,7 @@ fn a_copy_takes_no_name_that_is_taken_and_does_not_eat_itself() {
 #[test]
 fn permissions_are_set_and_no_link_in_a_tree_is_followed() {
     let mut env = TestEnv::new();
-    let set = |path: &'static str, mode, tree| Work::SetMode {
+    let set = |path: &'static str, mode, tree| FileOperation::SetMode {
         path: path.as_bytes(),
         mode,
         tree,
@@ -156,7 +156,7 @@ fn the_owner_is_set_and_no_link_is_followed() {
     fs::create_dir_all(env.at("tree/a")).unwrap();
     fs::write(env.at("other"), "").unwrap();
     symlink("../other", env.at("tree/link")).unwrap();
-    let set = |path: &'static str, owner, tree| Work::SetOwner {
+    let set = |path: &'static str, owner, tree| FileOperation::SetOwner {
         path: path.as_bytes(),
         owner,
         tree,
@@ -179,7 +179,7 @@ fn the_owner_is_set_and_no_link_is_followed() {
 #[test]
 fn links_are_made_and_point_anywhere() {
     let mut env = TestEnv::new();
-    let link = |path: &'static str, target: &'static [u8]| Work::Symlink {
+    let link = |path: &'static str, target: &'static [u8]| FileOperation::Symlink {
         path: path.as_bytes(),
         target,
         owner: OWNER,
@@ -196,7 +196,7 @@ fn links_are_made_and_point_anywhere() {
 #[test]
 fn a_touch_makes_a_file_or_sets_its_time() {
     let mut env = TestEnv::new();
-    let touch = |path: &'static str, modified| Work::Touch {
+    let touch = |path: &'static str, modified| FileOperation::Touch {
         path: path.as_bytes(),
         modified,
         owner: OWNER,
@@ -231,7 +231,7 @@ fn files_and_file_systems_are_made_safe() {
     fs::write(env.at("file"), "x").unwrap();
     for path in ["file", ""] {
         let path = path.as_bytes();
-        assert!(env.work(Work::Sync { path }).is_ok());
+        assert!(env.perform(FileOperation::Sync { path }).is_ok());
     }
 }
 

@@ -1,7 +1,7 @@
 use std::{fs, os::unix::net::UnixListener};
 
 use rustix::fs::{FileType, Mode};
-use vmcell_wire::files::{FileKind, Work};
+use vmcell_wire::files::{FileKind, FileOperation};
 
 use super::test_env::{INVALID, NOT_FOUND, TestEnv, digest, refused};
 
@@ -23,7 +23,7 @@ fn a_file_is_read_whole_and_in_parts() {
         (4096, 4096),
     ] {
         let path = b"file";
-        let work = Work::Read {
+        let operation = FileOperation::Read {
             path,
             offset,
             length,
@@ -31,7 +31,10 @@ fn a_file_is_read_whole_and_in_parts() {
         let start = usize::try_from(offset).unwrap().min(bytes.len());
         let end = offset.saturating_add(length).min(bytes.len() as u64) as usize;
         let expected = &bytes[start..end.max(start)];
-        assert!(env.work(work).unwrap() == expected, "{offset} {length}");
+        assert!(
+            env.perform(operation).unwrap() == expected,
+            "{offset} {length}"
+        );
     }
 }
 
@@ -45,12 +48,12 @@ fn a_large_file_is_read_the_same_from_the_disk_and_from_memory() {
     for offset in [0, 4096, 4097] {
         rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
         for _ in 0..2 {
-            let work = Work::Read {
+            let operation = FileOperation::Read {
                 path: b"file",
                 offset,
                 length: u64::MAX,
             };
-            assert!(env.work(work).unwrap() == bytes[offset as usize..]);
+            assert!(env.perform(operation).unwrap() == bytes[offset as usize..]);
         }
     }
 }
@@ -86,12 +89,12 @@ fn what_is_not_a_file_is_not_read_and_holds_nobody_up() {
         assert_eq!(refused(env.write(path, "x")), INVALID, "{path}");
     }
     for path in ["pipe", "socket"] {
-        let work = Work::Sync {
+        let operation = FileOperation::Sync {
             path: path.as_bytes(),
         };
-        assert_eq!(refused(env.work(work)), INVALID, "{path}");
+        assert_eq!(refused(env.perform(operation)), INVALID, "{path}");
     }
-    let device = Work::Read {
+    let device = FileOperation::Read {
         path: b"dev/zero",
         offset: 0,
         length: 1,
@@ -125,7 +128,7 @@ fn an_entry_is_told_with_all_there_is_to_it() {
         (FileKind::Symlink, &b"file"[..])
     );
     assert_eq!(link.digest, None);
-    let followed = env.entry(Work::Stat {
+    let followed = env.entry(FileOperation::Stat {
         path: b"link",
         follow: true,
         digest: true,

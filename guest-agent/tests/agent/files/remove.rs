@@ -1,12 +1,12 @@
 use std::{fs, os::unix::fs::symlink};
 
-use vmcell_wire::files::Work;
+use vmcell_wire::files::FileOperation;
 
 use super::test_env::{CONFLICT, NOT_FOUND, TestEnv, refused};
 use crate::race::race_against;
 
-fn remove(path: &str, tree: bool) -> Work<'_> {
-    Work::Remove {
+fn remove(path: &str, tree: bool) -> FileOperation<'_> {
+    FileOperation::Remove {
         path: path.as_bytes(),
         tree,
     }
@@ -18,13 +18,13 @@ fn files_links_and_empty_directories_go() {
     fs::write(env.at("file"), "").unwrap();
     fs::create_dir_all(env.at("full/of")).unwrap();
     symlink("full", env.at("link")).unwrap();
-    env.work(remove("file", false)).unwrap();
-    env.work(remove("link", false)).unwrap();
-    assert_eq!(refused(env.work(remove("full", false))), CONFLICT);
-    env.work(remove("full/of", false)).unwrap();
-    env.work(remove("full/", false)).unwrap();
+    env.perform(remove("file", false)).unwrap();
+    env.perform(remove("link", false)).unwrap();
+    assert_eq!(refused(env.perform(remove("full", false))), CONFLICT);
+    env.perform(remove("full/of", false)).unwrap();
+    env.perform(remove("full/", false)).unwrap();
     for tree in [false, true] {
-        assert_eq!(refused(env.work(remove("full", tree))), NOT_FOUND);
+        assert_eq!(refused(env.perform(remove("full", tree))), NOT_FOUND);
     }
     assert!(env.listing().is_empty());
 }
@@ -41,8 +41,8 @@ fn a_tree_goes_and_nothing_that_its_links_point_to() {
     for number in 0..2000 {
         fs::write(env.at(format!("tree/a/b/{number}")), "").unwrap();
     }
-    env.work(remove("tree", true)).unwrap();
-    env.work(remove("link", true)).unwrap();
+    env.perform(remove("tree", true)).unwrap();
+    env.perform(remove("link", true)).unwrap();
     assert_eq!(env.listing(), ["kept", "kept/file"]);
     env.assert_outside_untouched();
 }
@@ -64,7 +64,7 @@ fn a_tree_of_any_depth_goes() {
         above = below.unwrap();
     }
     drop(above);
-    env.work(remove("deep", true)).unwrap();
+    env.perform(remove("deep", true)).unwrap();
     assert!(env.listing().is_empty());
 }
 
@@ -79,11 +79,11 @@ fn a_tree_goes_while_others_put_things_into_it() {
     };
     race_against(put, || {
         for _ in 0..200 {
-            if let Err(refused) = env.work(remove("tree", true)) {
+            if let Err(refused) = env.perform(remove("tree", true)) {
                 assert!(matches!(refused.kind, NOT_FOUND | CONFLICT), "{refused:?}");
             }
         }
     });
-    let _ = env.work(remove("tree", true));
+    let _ = env.perform(remove("tree", true));
     assert!(env.listing().is_empty());
 }

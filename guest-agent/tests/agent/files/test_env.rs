@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use vmcell_wire::{
     Channel, FailureKind, Request,
     files::{
-        Answer, Expect, FileKind, Files, Owner, Work, Write, WritePlace,
+        FileKind, FileOperation, FileReply, FileRequest, Owner, Precondition, Write, WriteMode,
         record::{self, Piece, Reader},
     },
 };
@@ -82,23 +82,29 @@ impl TestEnv {
     }
 
     /// Performs an operation, and returns its output.
-    pub(crate) fn work(&mut self, work: Work<'_>) -> Result<Vec<u8>, Refusal> {
-        self.work_with(work, b"")
+    pub(crate) fn perform(&mut self, operation: FileOperation<'_>) -> Result<Vec<u8>, Refusal> {
+        self.perform_with(operation, b"")
     }
 
-    pub(crate) fn work_with(&mut self, work: Work<'_>, input: &[u8]) -> Result<Vec<u8>, Refusal> {
+    pub(crate) fn perform_with(
+        &mut self,
+        operation: FileOperation<'_>,
+        input: &[u8],
+    ) -> Result<Vec<u8>, Refusal> {
         let root = self.root();
-        self.work_in(&root, work, input)
+        self.work_in(&root, operation, input)
     }
 
     pub(crate) fn work_in(
         &mut self,
         root: &Path,
-        work: Work<'_>,
+        operation: FileOperation<'_>,
         input: &[u8],
     ) -> Result<Vec<u8>, Refusal> {
         let root = root.as_os_str().as_bytes();
-        let stream = self.host.open(&Request::Files(Files { root, work }));
+        let stream = self
+            .host
+            .open(&Request::Files(FileRequest { root, operation }));
         self.host.feed(stream, input);
         match self.host.outcome(stream) {
             Reply::Done(_) => {
@@ -111,12 +117,12 @@ impl TestEnv {
     }
 
     /// Performs an operation that answers with an entry.
-    pub(crate) fn entry(&mut self, work: Work<'_>) -> Result<EntryAnswer, Refusal> {
-        self.work(work).map(|bytes| decode_entry(&bytes))
+    pub(crate) fn entry(&mut self, operation: FileOperation<'_>) -> Result<EntryAnswer, Refusal> {
+        self.perform(operation).map(|bytes| decode_entry(&bytes))
     }
 
     pub(crate) fn read(&mut self, path: impl AsRef<[u8]>) -> Result<Vec<u8>, Refusal> {
-        self.work(Work::Read {
+        self.perform(FileOperation::Read {
             path: path.as_ref(),
             offset: 0,
             length: u64::MAX,
@@ -139,20 +145,20 @@ impl TestEnv {
     ) -> Result<EntryAnswer, Refusal> {
         let mut write = Write {
             path: path.as_ref(),
-            place: WritePlace::Replace,
-            expect: Expect::Anything,
+            write_mode: WriteMode::Replace,
+            precondition: Precondition::Anything,
             mode: None,
             owner: Owner::OfDirectory,
             size: None,
             sync: false,
         };
         change(&mut write);
-        self.work_with(Work::Write(write), bytes.as_ref())
+        self.perform_with(FileOperation::Write(write), bytes.as_ref())
             .map(|bytes| decode_entry(&bytes))
     }
 
     pub(crate) fn stat(&mut self, path: impl AsRef<[u8]>) -> Result<EntryAnswer, Refusal> {
-        self.entry(Work::Stat {
+        self.entry(FileOperation::Stat {
             path: path.as_ref(),
             follow: false,
             digest: true,
@@ -197,9 +203,9 @@ fn decode_entry(bytes: &[u8]) -> EntryAnswer {
     let Some(Piece::Message(message)) = reader.next(&mut input).unwrap() else {
         panic!("no answer");
     };
-    let answer: Answer<'_> = record::decode(message).unwrap();
+    let answer: FileReply<'_> = record::decode(message).unwrap();
     assert!(answer.is_valid() && input.is_empty());
-    let Answer::Entry(entry) = answer else {
+    let FileReply::Entry(entry) = answer else {
         panic!("unexpected {answer:?}");
     };
     EntryAnswer {

@@ -5,7 +5,7 @@ use std::{
 
 use vmcell_wire::{
     Request,
-    files::{Expect, Files, Owner, Work, Write, WritePlace},
+    files::{FileOperation, FileRequest, Owner, Precondition, Write, WriteMode},
 };
 
 use super::test_env::{CONFLICT, INVALID, TestEnv, digest, is_root, refused};
@@ -51,7 +51,7 @@ fn permissions_stay_unless_others_are_wanted() {
     let entry = env.write_with("file", "x", |write| write.mode = Some(0o600));
     assert_eq!(entry.unwrap().mode, 0o600);
     let entry = env.write_with("file", "y", |write| {
-        write.place = WritePlace::Append;
+        write.write_mode = WriteMode::Append;
         write.mode = Some(0o640);
     });
     assert_eq!(entry.unwrap().mode, 0o640);
@@ -74,7 +74,7 @@ fn a_new_file_belongs_to_whom_the_directory_does_or_to_whom_it_is_given() {
     let entry = env.write("a/file", "z").unwrap();
     assert_eq!((entry.uid, entry.gid), (77, 88));
     let entry = env.write_with("b", "z", |write| {
-        write.place = WritePlace::Append;
+        write.write_mode = WriteMode::Append;
         write.owner = Owner::OfRecord;
     });
     assert_eq!(entry.unwrap().uid, 0);
@@ -86,8 +86,8 @@ fn a_new_file_belongs_to_whom_the_directory_does_or_to_whom_it_is_given() {
 #[test]
 fn bytes_go_behind_the_end_or_anywhere() {
     let mut env = TestEnv::new();
-    let append = |write: &mut Write<'_>| write.place = WritePlace::Append;
-    let at = |offset| move |write: &mut Write<'_>| write.place = WritePlace::At(offset);
+    let append = |write: &mut Write<'_>| write.write_mode = WriteMode::Append;
+    let at = |offset| move |write: &mut Write<'_>| write.write_mode = WriteMode::At(offset);
     env.write_with("new/log", "one ", append).unwrap();
     env.write_with("new/log", "two", append).unwrap();
     assert_eq!(fs::read(env.at("new/log")).unwrap(), b"one two");
@@ -104,22 +104,25 @@ fn bytes_go_behind_the_end_or_anywhere() {
 #[test]
 fn what_is_expected_is_checked() {
     let mut env = TestEnv::new();
-    for place in [WritePlace::Replace, WritePlace::Append, WritePlace::At(0)] {
+    for write_mode in [WriteMode::Replace, WriteMode::Append, WriteMode::At(0)] {
         fs::write(env.at("file"), "old").unwrap();
-        let mut try_it = |path: &str, expect| {
+        let mut try_it = |path: &str, precondition| {
             let change = |write: &mut Write<'_>| {
-                write.expect = expect;
-                write.place = place;
+                write.precondition = precondition;
+                write.write_mode = write_mode;
             };
             env.write_with(path, "new", change).map(|_| ())
         };
-        let (old, wrong) = (Expect::Digest(digest("old")), Expect::Digest([7; 32]));
-        assert_eq!(refused(try_it("file", Expect::Absent)), CONFLICT);
+        let (old, wrong) = (
+            Precondition::Digest(digest("old")),
+            Precondition::Digest([7; 32]),
+        );
+        assert_eq!(refused(try_it("file", Precondition::Absent)), CONFLICT);
         assert_eq!(refused(try_it("file", wrong)), CONFLICT);
         assert_eq!(refused(try_it("missing", old)), CONFLICT);
         try_it("file", old).unwrap();
         assert_eq!(refused(try_it("file", old)), CONFLICT);
-        try_it("other", Expect::Absent).unwrap();
+        try_it("other", Precondition::Absent).unwrap();
         assert_eq!(env.listing(), ["file", "other"]);
         fs::remove_file(env.at("other")).unwrap();
     }
@@ -139,7 +142,7 @@ fn a_link_is_followed_and_stays_a_link() {
     assert_eq!(fs::read(env.at("d/real")).unwrap(), b"new");
     assert_eq!(fs::read(env.at("made/new")).unwrap(), b"made");
     assert!(fs::symlink_metadata(env.at("link")).unwrap().is_symlink());
-    let append = |write: &mut Write<'_>| write.place = WritePlace::Append;
+    let append = |write: &mut Write<'_>| write.write_mode = WriteMode::Append;
     env.write_with("link", "er", append).unwrap();
     assert_eq!(fs::read(env.at("d/real")).unwrap(), b"newer");
     assert_eq!(refused(env.write("loop", "x")), INVALID);
@@ -151,24 +154,24 @@ fn a_write_that_is_cancelled_leaves_everything_as_it_was() {
     let mut env = TestEnv::new();
     fs::write(env.at("file"), "old").unwrap();
     let root = env.root();
-    for (path, place) in [
-        ("file", WritePlace::Replace),
-        ("new", WritePlace::Replace),
-        ("file", WritePlace::Append),
-        ("new", WritePlace::At(5)),
+    for (path, write_mode) in [
+        ("file", WriteMode::Replace),
+        ("new", WriteMode::Replace),
+        ("file", WriteMode::Append),
+        ("new", WriteMode::At(5)),
     ] {
         let write = Write {
             path: path.as_bytes(),
-            place,
-            expect: Expect::Anything,
+            write_mode,
+            precondition: Precondition::Anything,
             mode: None,
             owner: Owner::OfDirectory,
             size: None,
             sync: false,
         };
-        let stream = env.host.open(&Request::Files(Files {
+        let stream = env.host.open(&Request::Files(FileRequest {
             root: root.as_os_str().as_encoded_bytes(),
-            work: Work::Write(write),
+            operation: FileOperation::Write(write),
         }));
         for _ in 0..4 {
             env.host.write_stdin(stream, &[1; 64 * 1024]);
@@ -181,8 +184,8 @@ fn a_write_that_is_cancelled_leaves_everything_as_it_was() {
         env.host.outcome(stream);
         // The next job comes after the end of this one.
         assert!(env.stat("").is_ok());
-        assert_eq!(env.listing(), ["file"], "{place:?}");
-        assert_eq!(fs::read(env.at("file")).unwrap(), b"old", "{place:?}");
+        assert_eq!(env.listing(), ["file"], "{write_mode:?}");
+        assert_eq!(fs::read(env.at("file")).unwrap(), b"old", "{write_mode:?}");
     }
 }
 

@@ -7,8 +7,8 @@ use std::{
 };
 
 use vmcell_wire::{
-    Cause,
-    service::{RestartPolicy, Until},
+    ExitCause,
+    service::{RestartPolicy, WaitFor},
 };
 
 use super::helpers::{
@@ -86,7 +86,7 @@ fn one_that_ignores_its_signal_is_killed_with_all_its_children() {
     until_printed(&mut host, stream, "\n", 1);
     let stopped = stop(&mut host, "stubborn");
     assert_eq!(stopped.phase, "Stopped");
-    assert_eq!(stopped.last_exit.unwrap().cause, Cause::Killed);
+    assert_eq!(stopped.last_exit.unwrap().cause, ExitCause::Killed);
     wait_until_gone(last_number(&text(&host, stream)));
 }
 
@@ -101,7 +101,7 @@ fn its_own_signal_is_heeded() {
     let stream = open_log(&mut host, "polite", ALL, true);
     until_printed(&mut host, stream, "up\n", 1);
     let stopped = stop(&mut host, "polite");
-    assert_eq!(stopped.last_exit.unwrap().cause, Cause::Code(0));
+    assert_eq!(stopped.last_exit.unwrap().cause, ExitCause::Code(0));
     outcome(&mut host, stream);
     assert!(text(&host, stream).ends_with("bye\n"));
 }
@@ -174,7 +174,7 @@ fn a_probe_that_hangs_in_the_kernel_is_replaced() {
         .ready(Probe::File(path.display().to_string()))
         .with(|c| c.attempt_ms = 50);
     let service = start(&mut host, "web", &service).pid.unwrap();
-    let ready = open_wait(&mut host, "web", Until::Ready);
+    let ready = open_wait(&mut host, "web", WaitFor::Ready);
     // A stopped process is as unresponsive as one whose disk does not answer.
     let begun = Instant::now();
     let prober = loop {
@@ -232,7 +232,7 @@ fn fifty_services_get_ready_at_once_and_one_process_asks_for_each() {
             .ready(Probe::File(flag.display().to_string()))
             .with(|c| c.interval_ms = LONG_MS);
         pids.push(start(&mut host, &name, &service).pid.unwrap());
-        waiting.push(open_wait(&mut host, &name, Until::Ready));
+        waiting.push(open_wait(&mut host, &name, WaitFor::Ready));
     }
     assert_eq!(children(&agent).len(), 100);
     std::fs::write(&flag, "").unwrap();

@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use vmcell_wire::{
-    Channel, PackedBuf, Request, Selector, StreamId,
+    Channel, PackedStringsBuf, Request, Selector, StreamId,
     service::{
-        Alive, Http, LogStart, Logs, Probe as WireProbe, Ready, Restart, RestartPolicy, Service,
-        Spec as Wire, StartService, StopBy, Until,
+        Http, LivenessProbe, LogStart, Probe as WireProbe, ReadLog, ReadinessProbe, Restart,
+        RestartPolicy, ServiceRequest, Spec as Wire, StartService, StopPolicy, WaitFor,
     },
 };
 
@@ -33,7 +33,7 @@ pub(super) enum Probe {
 pub(super) struct Config {
     pub(super) program: Spec,
     pub(super) restart: Restart,
-    pub(super) stop: StopBy,
+    pub(super) stop: StopPolicy,
     pub(super) ready: Option<Probe>,
     pub(super) ready_ms: u32,
     pub(super) delay_ms: u32,
@@ -60,7 +60,7 @@ impl Config {
                 pause_ms: 20,
                 max_pause_ms: 160,
             },
-            stop: StopBy {
+            stop: StopPolicy {
                 signal: 15,
                 grace_ms: LONG_MS,
             },
@@ -103,7 +103,7 @@ impl Config {
         self.with(|c| c.needs = needs.iter().copied().map(String::from).collect())
     }
 
-    fn probe<'a>(probe: &'a Probe, argv: &'a mut PackedBuf) -> WireProbe<'a> {
+    fn probe<'a>(probe: &'a Probe, argv: &'a mut PackedStringsBuf) -> WireProbe<'a> {
         match probe {
             Probe::File(path) => WireProbe::File {
                 path: path.as_bytes(),
@@ -138,7 +138,7 @@ impl Config {
 
     /// Returns its encoded spec.
     pub(super) fn spec(&self) -> Vec<u8> {
-        let mut lists = [const { PackedBuf::new() }; 5];
+        let mut lists = [const { PackedStringsBuf::new() }; 5];
         let [argv, env, needs, ready_argv, alive_argv] = &mut lists;
         let program = &self.program;
         assert!(program.argv.iter().all(|text| argv.push(text)));
@@ -157,14 +157,14 @@ impl Config {
             start,
             restart: self.restart,
             stop: self.stop,
-            ready: self.ready.as_ref().map(|probe| Ready {
+            ready: self.ready.as_ref().map(|probe| ReadinessProbe {
                 probe: Self::probe(probe, ready_argv),
                 delay_ms: self.delay_ms,
                 interval_ms: self.interval_ms,
                 attempt_ms: self.attempt_ms,
                 timeout_ms: self.ready_ms,
             }),
-            alive: self.alive.as_ref().map(|probe| Alive {
+            alive: self.alive.as_ref().map(|probe| LivenessProbe {
                 probe: Self::probe(probe, alive_argv),
                 interval_ms: self.interval_ms,
                 attempt_ms: self.attempt_ms,
@@ -177,7 +177,7 @@ impl Config {
 }
 
 /// Sends a request about services.
-pub(super) fn ask(host: &mut Host, request: Service<'_>) -> Reply {
+pub(super) fn ask(host: &mut Host, request: ServiceRequest<'_>) -> Reply {
     host.ask(&Request::Service(request))
 }
 
@@ -189,7 +189,7 @@ fn state(reply: Reply) -> ServiceState {
 }
 
 pub(super) fn try_start(host: &mut Host, name: &str, service: &Config) -> (StreamId, Reply) {
-    let stream = host.open(&Request::Service(Service::Start(StartService {
+    let stream = host.open(&Request::Service(ServiceRequest::Start(StartService {
         name,
         ticket: service.ticket,
         if_same: service.if_same,
@@ -215,8 +215,8 @@ pub(super) fn refused(
     }
 }
 
-pub(super) fn open_wait(host: &mut Host, name: &str, until: Until) -> StreamId {
-    host.open(&Request::Service(Service::Wait { name, until }))
+pub(super) fn open_wait(host: &mut Host, name: &str, until: WaitFor) -> StreamId {
+    host.open(&Request::Service(ServiceRequest::Wait { name, until }))
 }
 
 /// Waits for a stream that returns the state of a service.
@@ -225,31 +225,31 @@ pub(super) fn outcome(host: &mut Host, stream: StreamId) -> ServiceState {
 }
 
 pub(super) fn until_ready(host: &mut Host, name: &str) -> ServiceState {
-    let stream = open_wait(host, name, Until::Ready);
+    let stream = open_wait(host, name, WaitFor::Ready);
     outcome(host, stream)
 }
 
 pub(super) fn until_over(host: &mut Host, name: &str) -> ServiceState {
-    let stream = open_wait(host, name, Until::Over);
+    let stream = open_wait(host, name, WaitFor::Ended);
     outcome(host, stream)
 }
 
 pub(super) fn look(host: &mut Host, name: &str) -> ServiceState {
-    state(ask(host, Service::Look { name }))
+    state(ask(host, ServiceRequest::GetState { name }))
 }
 
 pub(super) fn stop(host: &mut Host, name: &str) -> ServiceState {
-    state(ask(host, Service::Stop { name }))
+    state(ask(host, ServiceRequest::Stop { name }))
 }
 
 pub(super) fn restart(host: &mut Host, name: &str) -> ServiceState {
-    state(ask(host, Service::Restart { name }))
+    state(ask(host, ServiceRequest::Restart { name }))
 }
 
 /// Starts to read a log.
 pub(super) fn open_log(host: &mut Host, name: &str, from: LogStart, follow: bool) -> StreamId {
     let window = host.window;
-    host.open(&Request::Service(Service::Logs(Logs {
+    host.open(&Request::Service(ServiceRequest::ReadLog(ReadLog {
         name,
         from,
         follow,

@@ -1,8 +1,8 @@
 //! Starting, stopping and restarting services.
 
 use vmcell_wire::{
-    Cause, FailureKind, Request,
-    service::{RestartPolicy, Service, Until},
+    ExitCause, FailureKind, Request,
+    service::{RestartPolicy, ServiceRequest, WaitFor},
 };
 
 use super::helpers::{
@@ -28,14 +28,14 @@ fn a_service_without_a_probe_runs_at_once_and_stops_when_asked() {
     until_printed(&mut host, stream, "up\n", 1);
     let stopped = stop(&mut host, "web");
     assert_eq!((stopped.phase.as_str(), stopped.pid), ("Stopped", None));
-    assert_eq!(stopped.last_exit.unwrap().cause, Cause::Signal(15));
+    assert_eq!(stopped.last_exit.unwrap().cause, ExitCause::Signal(15));
     wait_until_gone(pid);
     assert_eq!(host.list(0).0, []);
     assert_eq!(log(&mut host, "web", ALL), "up\n");
     assert_eq!(stop(&mut host, "web").phase, "Stopped");
-    let removed = ask(&mut host, Service::Remove { name: "web" });
+    let removed = ask(&mut host, ServiceRequest::Remove { name: "web" });
     assert!(matches!(removed, Reply::Done(_)));
-    let gone = host.refused(&Request::Service(Service::Look { name: "web" }));
+    let gone = host.refused(&Request::Service(ServiceRequest::GetState { name: "web" }));
     assert_eq!(gone.0, FailureKind::NotFound);
 }
 
@@ -75,7 +75,7 @@ fn a_service_that_fails_is_started_again_and_its_log_goes_on() {
     std::fs::write(&flag, "").unwrap();
     let over = outcome(&mut host, stream);
     assert_eq!(over.phase, "Stopped");
-    assert_eq!(over.last_exit.unwrap().cause, Cause::Code(0));
+    assert_eq!(over.last_exit.unwrap().cause, ExitCause::Code(0));
     let runs = text(&host, stream).matches("run\n").count();
     assert_eq!(usize::try_from(over.restarts).unwrap() + 1, runs);
     assert_eq!(text(&host, stream), "run\n".repeat(runs));
@@ -87,7 +87,7 @@ fn the_process_of_a_service_may_be_killed_by_anybody() {
     let mut host = agent.connect();
     let service = Config::idle().policy(RestartPolicy::OnFailure);
     let first = start(&mut host, "web", &service);
-    let over = open_wait(&mut host, "web", Until::Over);
+    let over = open_wait(&mut host, "web", WaitFor::Ended);
     assert!(matches!(kill(&mut host, "web"), Reply::Exited(..)));
     let second = loop {
         let seen = look(&mut host, "web");
@@ -98,7 +98,7 @@ fn the_process_of_a_service_may_be_killed_by_anybody() {
     };
     assert_ne!(first.pid, second.pid);
     assert_eq!(second.restarts, 1);
-    assert_eq!(second.last_exit.unwrap().cause, Cause::Killed);
+    assert_eq!(second.last_exit.unwrap().cause, ExitCause::Killed);
     stop(&mut host, "web");
     assert_eq!(outcome(&mut host, over).phase, "Stopped");
 }
@@ -109,7 +109,7 @@ fn a_program_that_cannot_be_executed_leaves_no_service() {
     let mut host = agent.connect();
     let service = Config::idle().with(|c| c.program.argv = vec![b"/no/such/program".to_vec()]);
     assert_eq!(refused(&mut host, "web", &service).0, FailureKind::NotFound);
-    let gone = host.refused(&Request::Service(Service::Look { name: "web" }));
+    let gone = host.refused(&Request::Service(ServiceRequest::GetState { name: "web" }));
     assert_eq!(gone.0, FailureKind::NotFound);
     // A stopped service stays as it was.
     start(&mut host, "web", &Config::new("echo first"));

@@ -1,8 +1,8 @@
-//! Logs of services.
+//! ReadLog of services.
 
 use vmcell_wire::{
     Channel, Output, Request,
-    service::{LogStart, Logs, RestartPolicy, Service},
+    service::{LogStart, ReadLog, RestartPolicy, ServiceRequest},
 };
 
 use super::helpers::{
@@ -141,7 +141,7 @@ fn who_reads_a_log_that_is_removed_reads_it_to_its_end() {
     let stream = open_log(&mut host, "web", ALL, true);
     host.until_bytes(stream, 10);
     assert!(matches!(
-        ask(&mut host, Service::Remove { name: "web" }),
+        ask(&mut host, ServiceRequest::Remove { name: "web" }),
         Reply::Done(_)
     ));
     // Its name is free.
@@ -168,7 +168,7 @@ fn a_reader_may_leave_at_any_time() {
     other.close();
     assert_eq!(stop(&mut host, "loud").phase, "Stopped");
     let window = vmcell_wire::limits::MAX_WINDOW + 1;
-    host.refused(&Request::Service(Service::Logs(Logs {
+    host.refused(&Request::Service(ServiceRequest::ReadLog(ReadLog {
         name: "loud",
         from: ALL,
         follow: false,

@@ -2,7 +2,7 @@
 
 use vmcell_wire::{
     FailureKind,
-    service::{RestartPolicy, Service, Until},
+    service::{RestartPolicy, ServiceRequest, WaitFor},
 };
 
 use super::helpers::{
@@ -58,7 +58,7 @@ fn a_diamond_waits_for_both_sides() {
         &Config::idle().needs(&["left", "right", "base"]),
     );
     assert_eq!(top.phase, "Waiting(\"left\")");
-    let ready = open_wait(&mut host, "top", Until::Ready);
+    let ready = open_wait(&mut host, "top", WaitFor::Ready);
     open_gate(&dir, "left");
     until_ready(&mut host, "left");
     assert_eq!(look(&mut host, "top").phase, "Waiting(\"right\")");
@@ -139,7 +139,7 @@ fn who_waits_is_stopped_at_once_and_fails_if_it_cannot_be_started_later() {
         (stopped.phase.as_str(), stopped.last_exit),
         ("Stopped", None)
     );
-    ask(&mut host, Service::Remove { name: "web" });
+    ask(&mut host, ServiceRequest::Remove { name: "web" });
     let absent = Config::idle()
         .needs(&["db"])
         .with(|c| c.program.argv = vec![b"/no/such/program".to_vec()]);

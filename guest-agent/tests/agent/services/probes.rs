@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use vmcell_wire::service::{RestartPolicy, Until};
+use vmcell_wire::service::{RestartPolicy, WaitFor};
 
 use super::{
     helpers::{
@@ -38,7 +38,7 @@ fn a_file_is_seen_as_soon_as_it_is_there() {
     let probe = Probe::File(path.display().to_string());
     let state = start(&mut host, "web", &seldom_probed(probe));
     assert_eq!(state.phase, "Starting");
-    let ready = open_wait(&mut host, "web", Until::Ready);
+    let ready = open_wait(&mut host, "web", WaitFor::Ready);
     let begun = Instant::now();
     std::fs::create_dir(dir.path().join("run")).unwrap();
     std::fs::create_dir(dir.path().join("run/app")).unwrap();
@@ -58,7 +58,7 @@ fn a_file_that_the_kernel_does_not_tell_of_is_found_by_asking() {
     std::os::unix::fs::symlink(&target, &link).unwrap();
     let probe = Probe::File(link.display().to_string());
     start(&mut host, "web", &Config::idle().ready(probe));
-    let ready = open_wait(&mut host, "web", Until::Ready);
+    let ready = open_wait(&mut host, "web", WaitFor::Ready);
     std::fs::create_dir(dir.path().join("far")).unwrap();
     std::fs::write(&target, "").unwrap();
     assert_eq!(outcome(&mut host, ready).phase, "Ready");
@@ -70,7 +70,7 @@ fn a_port_is_ready_when_somebody_listens_on_either_protocol() {
     let mut host = agent.connect();
     let port = free_port();
     start(&mut host, "old", &Config::idle().ready(Probe::Tcp(port)));
-    let ready = open_wait(&mut host, "old", Until::Ready);
+    let ready = open_wait(&mut host, "old", WaitFor::Ready);
     assert_eq!(look(&mut host, "old").phase, "Starting");
     let _listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
     assert_eq!(outcome(&mut host, ready).phase, "Ready");
@@ -89,7 +89,7 @@ fn a_socket_is_ready_when_somebody_listens() {
     let path = dir.path().join("socket");
     let probe = Probe::Unix(path.display().to_string());
     start(&mut host, "db", &Config::idle().ready(probe));
-    let ready = open_wait(&mut host, "db", Until::Ready);
+    let ready = open_wait(&mut host, "db", WaitFor::Ready);
     // A file is not enough.
     std::fs::write(&path, "").unwrap();
     assert_eq!(look(&mut host, "db").phase, "Starting");
@@ -110,7 +110,7 @@ fn a_page_is_asked_for_until_it_is_as_it_should_be() {
     };
     let config = Config::idle().ready(probe("/health?full=1"));
     start(&mut host, "web", &config);
-    let ready = open_wait(&mut host, "web", Until::Ready);
+    let ready = open_wait(&mut host, "web", WaitFor::Ready);
     pages.answer("HTTP/1.1 503 Later\r\n\r\n");
     pages.answer("SSH-2.0-nonsense\r\n");
     pages.answer("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nnope");
@@ -175,7 +175,7 @@ fn a_line_of_the_log_is_seen_as_it_comes_and_only_of_this_run() {
     let script = format!("mkfifo {pipe}; cat {pipe} >&2; rm {pipe}; exec sleep 1000");
     let service = Config::new(&script).ready(Probe::Log("^ready on [0-9]+$".into()));
     start(&mut host, "web", &service);
-    let ready = open_wait(&mut host, "web", Until::Ready);
+    let ready = open_wait(&mut host, "web", WaitFor::Ready);
     let stream = open_log(&mut host, "web", ALL, true);
     let mut service = open_fifo(&pipe);
     service.write_all(b"not ready on 80\nready on ").unwrap();
@@ -239,7 +239,7 @@ fn a_service_that_floods_its_log_is_found_ready_all_the_same() {
         .ready(Probe::Log("^ready$".into()))
         .with(|c| c.program.start.keep = 1 << 20);
     start(&mut host, "loud", &service);
-    let ready = open_wait(&mut host, "loud", Until::Ready);
+    let ready = open_wait(&mut host, "loud", WaitFor::Ready);
     // The agent answers other requests meanwhile.
     look(&mut host, "loud");
     assert_eq!(outcome(&mut host, ready).phase, "Ready");
@@ -259,7 +259,7 @@ fn a_command_runs_where_the_service_does_until_it_exits_with_0() {
             service.program.env.push(b"FLAG=flag".to_vec());
         });
     start(&mut host, "web", &service);
-    let ready = open_wait(&mut host, "web", Until::Ready);
+    let ready = open_wait(&mut host, "web", WaitFor::Ready);
     std::fs::write(dir.path().join("here"), "").unwrap();
     assert_eq!(look(&mut host, "web").phase, "Starting");
     // Hosts cannot see its process.

@@ -3,7 +3,7 @@
 use vmcell_wire::{
     FailureKind, Request, Selector, Stage,
     limits::{MAX_LISTED, MAX_SERVICE_NAME},
-    service::{Service, StartService, Until},
+    service::{ServiceRequest, StartService, WaitFor},
 };
 
 use super::helpers::{
@@ -19,7 +19,7 @@ fn ignores_sigterm() -> Config {
 }
 
 fn list(host: &mut Host, after: &str) -> (Vec<String>, bool) {
-    let stream = host.open(&Request::Service(Service::List { after }));
+    let stream = host.open(&Request::Service(ServiceRequest::List { after }));
     let all = host.until(|reply| reply.closes(stream));
     let names = all.iter().filter_map(|reply| match reply {
         Reply::ListedService(id, serving) if *id == stream => Some(serving.name.clone()),
@@ -60,7 +60,7 @@ fn everybody_who_stops_a_service_is_answered() {
     let mut other = agent.connect();
     start(&mut host, "web", &ignores_sigterm());
     until_ready(&mut host, "web");
-    let request = Request::Service(Service::Stop { name: "web" });
+    let request = Request::Service(ServiceRequest::Stop { name: "web" });
     let first = host.open(&request);
     let second = other.open(&request);
     let third = other.open(&request);
@@ -68,7 +68,7 @@ fn everybody_who_stops_a_service_is_answered() {
     let (kind, text) = refused(&mut host, "web", &Config::idle());
     assert_eq!(kind, FailureKind::Conflict);
     assert!(text.contains("being stopped"), "{text}");
-    let removal = Request::Service(Service::Remove { name: "web" });
+    let removal = Request::Service(ServiceRequest::Remove { name: "web" });
     assert_eq!(
         host.refused(&removal),
         (FailureKind::Conflict, Stage::Service)
@@ -84,13 +84,13 @@ fn stop_and_restart_at_once_are_both_answered_and_the_last_one_counts() {
     let mut host = agent.connect();
     start(&mut host, "web", &ignores_sigterm());
     until_ready(&mut host, "web");
-    let stopping = host.open(&Request::Service(Service::Stop { name: "web" }));
-    let restarting = host.open(&Request::Service(Service::Restart { name: "web" }));
+    let stopping = host.open(&Request::Service(ServiceRequest::Stop { name: "web" }));
+    let restarting = host.open(&Request::Service(ServiceRequest::Restart { name: "web" }));
     outcome(&mut host, stopping);
     assert_eq!(outcome(&mut host, restarting).phase, "Starting");
     until_ready(&mut host, "web");
-    let restarting = host.open(&Request::Service(Service::Restart { name: "web" }));
-    let stopping = host.open(&Request::Service(Service::Stop { name: "web" }));
+    let restarting = host.open(&Request::Service(ServiceRequest::Restart { name: "web" }));
+    let stopping = host.open(&Request::Service(ServiceRequest::Stop { name: "web" }));
     assert_eq!(outcome(&mut host, restarting).phase, "Stopped");
     assert_eq!(outcome(&mut host, stopping).phase, "Stopped");
     // A stopped service is started by it.
@@ -106,15 +106,15 @@ fn any_number_of_hosts_wait_and_any_of_them_may_leave() {
     let flag = dir.path().join("ready");
     let service = Config::idle().ready(Probe::File(flag.display().to_string()));
     start(&mut host, "web", &service);
-    let mine = open_wait(&mut host, "web", Until::Ready);
-    let cancelled = open_wait(&mut host, "web", Until::Over);
-    let theirs = open_wait(&mut other, "web", Until::Ready);
+    let mine = open_wait(&mut host, "web", WaitFor::Ready);
+    let cancelled = open_wait(&mut host, "web", WaitFor::Ended);
+    let theirs = open_wait(&mut other, "web", WaitFor::Ready);
     let mut third = agent.connect();
-    open_wait(&mut third, "web", Until::Ready);
+    open_wait(&mut third, "web", WaitFor::Ready);
     third.close();
     host.cancel(cancelled);
     assert!(matches!(host.outcome(cancelled), Reply::Done(_)));
-    let over = open_wait(&mut other, "web", Until::Over);
+    let over = open_wait(&mut other, "web", WaitFor::Ended);
     std::fs::write(&flag, "").unwrap();
     assert_eq!(outcome(&mut host, mine).phase, "Ready");
     assert_eq!(outcome(&mut other, theirs).phase, "Ready");
@@ -148,7 +148,7 @@ fn there_is_room_for_so_many_services_and_no_more() {
     }
     assert_eq!(refused(&mut host, "more", &service()).0, FailureKind::Limit);
     until_over(&mut host, "s17");
-    ask(&mut host, Service::Remove { name: "s17" });
+    ask(&mut host, ServiceRequest::Remove { name: "s17" });
     start(&mut host, "more", &service());
     // Nor do they replace each other, as ended processes do.
     assert_eq!(until_over(&mut host, "s0").phase, "Stopped");
@@ -224,7 +224,7 @@ fn garbage_instead_of_a_spec_does_no_harm() {
     let mut ticket = 0;
     let mut start = |spec: &[u8]| {
         ticket += 1;
-        let stream = host.open(&Request::Service(Service::Start(StartService {
+        let stream = host.open(&Request::Service(ServiceRequest::Start(StartService {
             name: "web",
             ticket,
             if_same: false,
@@ -253,20 +253,20 @@ fn a_name_that_nobody_has_is_not_found() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
     let name = "nobody";
-    let logs = vmcell_wire::service::Logs {
+    let logs = vmcell_wire::service::ReadLog {
         name,
         from: super::helpers::ALL,
         follow: true,
         window: 1,
     };
-    let until = Until::Ready;
+    let until = WaitFor::Ready;
     for request in [
-        Service::Wait { name, until },
-        Service::Look { name },
-        Service::Stop { name },
-        Service::Restart { name },
-        Service::Remove { name },
-        Service::Logs(logs),
+        ServiceRequest::Wait { name, until },
+        ServiceRequest::GetState { name },
+        ServiceRequest::Stop { name },
+        ServiceRequest::Restart { name },
+        ServiceRequest::Remove { name },
+        ServiceRequest::ReadLog(logs),
     ] {
         let refused = host.refused(&Request::Service(request));
         assert_eq!(refused, (FailureKind::NotFound, Stage::Service));

@@ -1,6 +1,6 @@
 //! Services whose program hangs before it is executed.
 
-use vmcell_wire::{FailureKind, Request, StreamId, service::Service};
+use vmcell_wire::{FailureKind, Request, StreamId, service::ServiceRequest};
 
 use super::helpers::{Config, Probe, look, start, stop, try_start, until_over, until_ready};
 use crate::{
@@ -13,7 +13,7 @@ fn leased(script: &LeasedScript) -> Config {
 }
 
 fn open_start(host: &mut crate::client::Host, name: &str, service: &Config) -> StreamId {
-    host.open(&Request::Service(Service::Start(
+    host.open(&Request::Service(ServiceRequest::Start(
         vmcell_wire::service::StartService {
             name,
             ticket: service.ticket,

@@ -1,7 +1,9 @@
 //! Output that is read slowly, or not at all.
 
 use sha2::{Digest, Sha256};
-use vmcell_wire::{Cause, Channel, Position, Request, Selector, StreamId, terminal::Unread};
+use vmcell_wire::{
+    Channel, ExitCause, Position, Request, Selector, StreamId, terminal::UnreadOutput,
+};
 
 use super::helpers::*;
 use crate::client::{Host, Listed, Reply, RunningAgent, Spec};
@@ -81,7 +83,7 @@ fn a_kept_terminal_loses_nothing_however_often_links_break() {
     let last = 300_000;
     let window = 20_000;
     let mut host = agent.connect_with_window(window);
-    let (id, _) = open(&mut host, &numbers(last), Unread::Kept);
+    let (id, _) = open(&mut host, &numbers(last), UnreadOutput::Block);
     let mut stream = attach_writer(&mut host, id, 0, 1);
     let mut all = Vec::new();
     for round in 0..30 {
@@ -106,7 +108,7 @@ fn what_was_received_and_not_consumed_can_be_had_again() {
     let agent = RunningAgent::start();
     let window = 20_000;
     let mut host = agent.connect_with_window(window);
-    let (id, _) = open(&mut host, &numbers(50_000), Unread::Kept);
+    let (id, _) = open(&mut host, &numbers(50_000), UnreadOutput::Block);
     for writer in 0..5 {
         let mut host = agent.connect_with_window(window);
         host.credit_automatically = false;
@@ -123,7 +125,7 @@ fn what_was_received_and_not_consumed_can_be_had_again() {
 fn a_kept_terminal_waits_for_somebody_to_come() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
-    let (id, _) = open(&mut host, &numbers(50_000), Unread::Kept);
+    let (id, _) = open(&mut host, &numbers(50_000), UnreadOutput::Block);
     until_full(&mut host, id);
     let (start, end) = listed(&mut host, id).stdout;
     assert_eq!((start, end), (0, u64::from(KEEP)));
@@ -136,7 +138,7 @@ fn a_kept_terminal_waits_for_somebody_to_come() {
 fn who_comes_to_a_full_terminal_and_wants_the_rest_only_gets_it_going() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
-    let (id, _) = open(&mut host, &numbers(50_000), Unread::Kept);
+    let (id, _) = open(&mut host, &numbers(50_000), UnreadOutput::Block);
     until_full(&mut host, id);
     let stream = attach_writer(&mut host, id, Position::NOW, 1);
     let exit = host.exit(stream);
@@ -150,7 +152,7 @@ fn a_terminal_whose_output_is_dropped_goes_on_without_a_reader() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
     host.credit_automatically = false;
-    let (id, _) = open(&mut host, &numbers(50_000), Unread::Dropped);
+    let (id, _) = open(&mut host, &numbers(50_000), UnreadOutput::DropOldest);
     let stream = attach_writer(&mut host, id, 0, 1);
     // While a reader is attached, it waits.
     host.until_bytes(stream, 65_536);
@@ -179,13 +181,13 @@ fn a_terminal_whose_output_is_dropped_goes_on_without_a_reader() {
 fn a_full_terminal_that_nobody_reads_can_be_killed_and_read_later() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
-    let (id, _) = open(&mut host, &numbers(1_000_000), Unread::Kept);
+    let (id, _) = open(&mut host, &numbers(1_000_000), UnreadOutput::Block);
     until_full(&mut host, id);
     let process = Selector::Id(id);
     let Reply::Exited(_, exit) = host.ask(&Request::Kill { process }) else {
         panic!("not killed");
     };
-    assert_eq!(exit.cause, Cause::Killed);
+    assert_eq!(exit.cause, ExitCause::Killed);
     // Its exit status is final although it has no reader.
     let settled = loop {
         if let Some(exit) = listed(&mut host, id).exit {
@@ -209,7 +211,7 @@ fn a_terminal_can_be_killed_while_its_reader_does_not_read() {
     // dropped.
     let script = "stty -onlcr -echo; echo ready; read go; exec seq -f %09.0f 1000000";
     let spec = || Spec::shell(script).with(|spec| spec.start.keep = KEEP);
-    for unread in [Unread::Dropped, Unread::Kept] {
+    for unread in [UnreadOutput::DropOldest, UnreadOutput::Block] {
         let mut host = agent.connect_with_window(KEEP);
         host.credit_automatically = false;
         let (id, _) = open(&mut host, &spec(), unread);
@@ -219,7 +221,7 @@ fn a_terminal_can_be_killed_while_its_reader_does_not_read() {
         host.until_bytes(stream, KEEP as usize);
         let process = Selector::Id(id);
         let killed = host.ask(&Request::Kill { process });
-        assert!(matches!(killed, Reply::Exited(_, exit) if exit.cause == Cause::Killed));
+        assert!(matches!(killed, Reply::Exited(_, exit) if exit.cause == ExitCause::Killed));
         // The reader continues, and misses nothing.
         host.credit_automatically = true;
         host.grant(stream, Channel::Stdout, KEEP);
@@ -242,7 +244,7 @@ fn ended_terminals_keep_what_nobody_has_read_however_many_they_are() {
     let (count, size) = (34, 1 << 20);
     let script = format!("stty -opost; head -c {size} /dev/zero");
     let ids: Vec<u32> = (0..count)
-        .map(|_| open(&mut host, &Spec::shell(&script), Unread::Kept).0)
+        .map(|_| open(&mut host, &Spec::shell(&script), UnreadOutput::Block).0)
         .collect();
     while host.list(0).0.iter().any(|entry| entry.exit.is_none()) {}
     for id in ids {

@@ -2,7 +2,9 @@
 
 use vmcell_wire::{
     Channel, Position, Request, Selector, StreamId,
-    terminal::{AttachTerminal, Open, Size, Terminal, Typed, Typing, Unread},
+    terminal::{
+        AttachTerminal, InputKind, OpenTerminal, Size, TerminalRequest, UnreadOutput, WriteInput,
+    },
 };
 
 use crate::client::{Host, Reply, Spec, TerminalSnapshot};
@@ -29,20 +31,25 @@ impl Spec {
 }
 
 /// Opens a terminal and returns its id and pid.
-pub(super) fn open(host: &mut Host, spec: &Spec, unread: Unread) -> (u32, u32) {
+pub(super) fn open(host: &mut Host, spec: &Spec, unread: UnreadOutput) -> (u32, u32) {
     open_sized(host, spec, unread, SIZE)
 }
 
-pub(super) fn open_sized(host: &mut Host, spec: &Spec, unread: Unread, size: Size) -> (u32, u32) {
+pub(super) fn open_sized(
+    host: &mut Host,
+    spec: &Spec,
+    unread: UnreadOutput,
+    size: Size,
+) -> (u32, u32) {
     match try_open(host, spec, unread, size) {
         Reply::Spawned(_, id, pid) => (id, pid),
         other => panic!("no terminal: {other:?}"),
     }
 }
 
-pub(super) fn try_open(host: &mut Host, spec: &Spec, unread: Unread, size: Size) -> Reply {
+pub(super) fn try_open(host: &mut Host, spec: &Spec, unread: UnreadOutput, size: Size) -> Reply {
     let stream = host.open_with(spec, |start| {
-        Request::Terminal(Terminal::Open(Open {
+        Request::Terminal(TerminalRequest::Open(OpenTerminal {
             start,
             size,
             unread,
@@ -54,18 +61,20 @@ pub(super) fn try_open(host: &mut Host, spec: &Spec, unread: Unread, size: Size)
 /// Attaches to a terminal as a reader and writer.
 pub(super) fn attach_writer(host: &mut Host, id: u32, offset: u64, writer: u64) -> StreamId {
     let window = host.window;
-    let stream = host.open(&Request::Terminal(Terminal::Attach(AttachTerminal {
-        process: Selector::Id(id),
-        output: Position { offset, window },
-        writer,
-    })));
+    let stream = host.open(&Request::Terminal(TerminalRequest::Attach(
+        AttachTerminal {
+            process: Selector::Id(id),
+            output: Position { offset, window },
+            writer,
+        },
+    )));
     host.attached(stream);
     stream
 }
 
 /// Opens a terminal and attaches to it.
 pub(super) fn open_attached(host: &mut Host, spec: &Spec) -> (u32, StreamId) {
-    let (id, _) = open(host, spec, Unread::Kept);
+    let (id, _) = open(host, spec, UnreadOutput::Block);
     (id, attach_writer(host, id, 0, 1))
 }
 
@@ -93,7 +102,7 @@ pub(super) fn command(host: &mut Host, stream: StreamId, line: &str, prompts: us
 
 pub(super) fn look(host: &mut Host, id: u32) -> TerminalSnapshot {
     let process = Selector::Id(id);
-    match host.ask(&Request::Terminal(Terminal::Look { process })) {
+    match host.ask(&Request::Terminal(TerminalRequest::GetState { process })) {
         Reply::Terminal(_, looked) => looked,
         other => panic!("not seen: {other:?}"),
     }
@@ -114,25 +123,27 @@ pub(super) fn until_foreground(host: &mut Host, id: u32, name: &str) -> Terminal
 }
 
 pub(super) fn resize(host: &mut Host, id: u32, columns: u16, rows: u16) -> Reply {
-    host.ask(&Request::Terminal(Terminal::Resize {
+    host.ask(&Request::Terminal(TerminalRequest::Resize {
         process: Selector::Id(id),
         size: Size { columns, rows },
     }))
 }
 
 pub(super) fn signal(host: &mut Host, id: u32, signal: i32) -> Reply {
-    host.ask(&Request::Terminal(Terminal::Signal {
+    host.ask(&Request::Terminal(TerminalRequest::Signal {
         process: Selector::Id(id),
         signal: u8::try_from(signal).unwrap(),
     }))
 }
 
-pub(super) fn type_as(host: &mut Host, id: u32, bytes: &[u8], kind: Typed) -> Reply {
-    host.ask(&Request::Terminal(Terminal::Type(Typing {
-        process: Selector::Id(id),
-        bytes,
-        kind,
-    })))
+pub(super) fn type_as(host: &mut Host, id: u32, bytes: &[u8], kind: InputKind) -> Reply {
+    host.ask(&Request::Terminal(TerminalRequest::WriteInput(
+        WriteInput {
+            process: Selector::Id(id),
+            bytes,
+            kind,
+        },
+    )))
 }
 
 /// Waits until a process is stopped.

@@ -4,8 +4,8 @@ use std::os::unix::fs::MetadataExt;
 
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use vmcell_wire::{
-    Attach, Cause, FailureKind, Lifetime, Position, Request, Selector, Stage,
-    terminal::{Size, Terminal, Typed, Unread},
+    Attach, ExitCause, FailureKind, Position, ProcessMode, Request, Selector, Stage,
+    terminal::{InputKind, Size, TerminalRequest, UnreadOutput},
 };
 
 use super::helpers::*;
@@ -25,11 +25,16 @@ fn sizes_that_make_no_sense_are_refused_and_leave_nothing_behind() {
     let spec = Spec::new(&["sleep", "1000"]);
     let refused = (FailureKind::Invalid, Stage::Terminal);
     for (columns, rows) in [(0, 24), (80, 0), (0, 0), (1001, 24), (80, 65535)] {
-        let reply = try_open(&mut host, &spec, Unread::Kept, Size { columns, rows });
+        let reply = try_open(
+            &mut host,
+            &spec,
+            UnreadOutput::Block,
+            Size { columns, rows },
+        );
         assert_eq!(kind_and_stage(&reply), refused);
     }
     assert_eq!(host.list(0).0, []);
-    let (id, _) = open(&mut host, &spec, Unread::Kept);
+    let (id, _) = open(&mut host, &spec, UnreadOutput::Block);
     for (columns, rows) in [(0, 24), (80, 0), (1001, 24), (80, 65535)] {
         assert_eq!(
             kind_and_stage(&resize(&mut host, id, columns, rows)),
@@ -44,7 +49,7 @@ fn a_program_that_is_not_there_leaves_no_terminal() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
     let spec = Spec::new(&["/no/such/program"]);
-    let reply = try_open(&mut host, &spec, Unread::Kept, SIZE);
+    let reply = try_open(&mut host, &spec, UnreadOutput::Block, SIZE);
     assert_eq!(kind_and_stage(&reply), (FailureKind::NotFound, Stage::Exec));
     assert_eq!(host.list(0).0, []);
     let descriptors = std::fs::read_dir(format!("/proc/{}/fd", agent.child.id())).unwrap();
@@ -62,17 +67,17 @@ fn a_repeated_request_opens_no_second_terminal() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
     let spec = Spec::new(&["cat"]);
-    let first = open(&mut host, &spec, Unread::Kept);
+    let first = open(&mut host, &spec, UnreadOutput::Block);
     host.close();
     let mut host = agent.connect();
-    assert_eq!(open(&mut host, &spec, Unread::Kept), first);
+    assert_eq!(open(&mut host, &spec, UnreadOutput::Block), first);
     assert_eq!(host.list(0).0.len(), 1);
     // Nor does it match a start without a terminal.
     let conflict = (FailureKind::Conflict, Stage::Request);
     assert_eq!(host.start_refused(&spec), conflict);
     let background = Spec::new(&["cat"]).background();
     host.spawn(&background);
-    let reply = try_open(&mut host, &background, Unread::Kept, SIZE);
+    let reply = try_open(&mut host, &background, UnreadOutput::Block, SIZE);
     assert_eq!(kind_and_stage(&reply), conflict);
 }
 
@@ -81,14 +86,14 @@ fn terminals_are_listed_with_the_others_and_by_themselves() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
     host.spawn(&Spec::new(&["true"]).background());
-    let (terminal, _) = open(&mut host, &Spec::bash(), Unread::Kept);
+    let (terminal, _) = open(&mut host, &Spec::bash(), UnreadOutput::Block);
     host.spawn(&Spec::new(&["true"]).background());
     assert_eq!(host.list(0).0.len(), 3);
-    let list = |after| Request::Terminal(Terminal::List { after });
+    let list = |after| Request::Terminal(TerminalRequest::List { after });
     let (listed, more) = host.list_by(&list(0));
     assert_eq!((listed.len(), more), (1, false));
     let entry = listed.first().unwrap();
-    assert_eq!((entry.id, entry.lifetime), (terminal, Lifetime::Background));
+    assert_eq!((entry.id, entry.mode), (terminal, ProcessMode::Background));
     assert_eq!(host.list_by(&list(terminal)).0, []);
 }
 
@@ -96,11 +101,11 @@ fn terminals_are_listed_with_the_others_and_by_themselves() {
 fn a_terminal_can_have_another_tag() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
-    let (id, _) = open(&mut host, &Spec::bash(), Unread::Kept);
+    let (id, _) = open(&mut host, &Spec::bash(), UnreadOutput::Block);
     let other = Spec::bash();
-    open(&mut host, &other, Unread::Kept);
+    open(&mut host, &other, UnreadOutput::Block);
     let mut rename = |tag| {
-        host.ask(&Request::Terminal(Terminal::Rename {
+        host.ask(&Request::Terminal(TerminalRequest::Rename {
             process: Selector::Id(id),
             tag,
         }))
@@ -135,12 +140,12 @@ fn what_is_for_terminals_is_refused_for_other_processes() {
         kind_and_stage(&signal(&mut host, id, libc::SIGTERM)),
         refused
     );
-    let secret = type_as(&mut host, id, b"x", Typed::Secret);
+    let secret = type_as(&mut host, id, b"x", InputKind::Secret);
     assert_eq!(kind_and_stage(&secret), refused);
     let missing = (FailureKind::NotFound, Stage::Process);
     assert_eq!(kind_and_stage(&resize(&mut host, 99, 80, 24)), missing);
     // A writer of a terminal must identify itself.
-    let (id, _) = open(&mut host, &Spec::bash(), Unread::Kept);
+    let (id, _) = open(&mut host, &Spec::bash(), UnreadOutput::Block);
     let attach = Request::Attach(Attach {
         process: Selector::Id(id),
         stdout: None,
@@ -155,7 +160,7 @@ fn a_terminal_that_was_killed_is_known_until_it_is_forgotten() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
     let spec = Spec::new(&["sh", "-c", "echo last words; exec sleep 1000"]);
-    let (id, pid) = open(&mut host, &spec, Unread::Dropped);
+    let (id, pid) = open(&mut host, &spec, UnreadOutput::DropOldest);
     let process = Selector::Id(id);
     let stream = attach_writer(&mut host, id, 0, 1);
     until_printed(&mut host, stream, "last words", 1);
@@ -167,20 +172,20 @@ fn a_terminal_that_was_killed_is_known_until_it_is_forgotten() {
     let Reply::Exited(_, exit) = host.ask(&Request::Kill { process }) else {
         panic!("not killed");
     };
-    assert_eq!(exit.cause, Cause::Killed);
+    assert_eq!(exit.cause, ExitCause::Killed);
     wait_until_gone(pid);
-    assert_eq!(host.exit(stream).cause, Cause::Killed);
+    assert_eq!(host.exit(stream).cause, ExitCause::Killed);
 
     let ended = (FailureKind::NotFound, Stage::Terminal);
     assert_eq!(kind_and_stage(&resize(&mut host, id, 80, 24)), ended);
     assert_eq!(kind_and_stage(&signal(&mut host, id, libc::SIGINT)), ended);
-    let secret = type_as(&mut host, id, b"x", Typed::Secret);
+    let secret = type_as(&mut host, id, b"x", InputKind::Secret);
     assert_eq!(kind_and_stage(&secret), ended);
-    let look = Request::Terminal(Terminal::Look { process });
+    let look = Request::Terminal(TerminalRequest::GetState { process });
     assert_eq!(host.refused(&look), ended);
     // Its output can be read again.
     let stream = attach_writer(&mut host, id, 5, 2);
-    assert_eq!(host.exit(stream).cause, Cause::Killed);
+    assert_eq!(host.exit(stream).cause, ExitCause::Killed);
     assert_eq!(printed(&host, stream), "words\n");
     assert!(matches!(host.ask(&forget), Reply::Done(_)));
     assert_eq!(host.list(0).0, []);
@@ -191,7 +196,7 @@ fn a_terminal_stays_as_it_is_when_it_is_detached() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
     let spec = Spec::shell("seq 1000000").with(|spec| spec.start.keep = 16 * 1024);
-    let (id, _) = open(&mut host, &spec, Unread::Kept);
+    let (id, _) = open(&mut host, &spec, UnreadOutput::Block);
     let process = Selector::Id(id);
     assert!(matches!(
         host.ask(&Request::Detach { process }),
@@ -209,7 +214,7 @@ fn the_time_of_a_terminal_can_be_limited() {
     let mut host = agent.connect();
     let spec = Spec::bash().with(|spec| spec.start.timeout_ms = 100);
     let (_, stream) = open_attached(&mut host, &spec);
-    assert_eq!(host.exit(stream).cause, Cause::Timeout);
+    assert_eq!(host.exit(stream).cause, ExitCause::Timeout);
 }
 
 #[test]
@@ -225,7 +230,7 @@ fn as_many_terminals_as_there_may_be_and_one_more() {
     let mut opened = Vec::new();
     let refused = loop {
         let spec = Spec::new(&["cat"]);
-        match try_open(&mut host, &spec, Unread::Kept, SIZE) {
+        match try_open(&mut host, &spec, UnreadOutput::Block, SIZE) {
             Reply::Spawned(_, id, _) => opened.push(id),
             other => break other,
         }
@@ -247,7 +252,7 @@ fn as_many_terminals_as_there_may_be_and_one_more() {
     host.ask(&Request::Kill {
         process: Selector::Id(first),
     });
-    open(&mut host, &Spec::new(&["cat"]), Unread::Kept);
+    open(&mut host, &Spec::new(&["cat"]), UnreadOutput::Block);
 }
 
 #[test]
@@ -275,7 +280,7 @@ fn a_terminal_belongs_to_its_user() {
 fn a_shell_that_ignores_a_request_to_end_heeds_the_end_of_its_terminal() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
-    let (_, pid) = open(&mut host, &Spec::bash(), Unread::Kept);
+    let (_, pid) = open(&mut host, &Spec::bash(), UnreadOutput::Block);
     let (_, stream) = open_attached(&mut host, &Spec::bash());
     until_printed(&mut host, stream, "$ ", 1);
     let grace_ms = 20_000;
@@ -288,7 +293,11 @@ fn a_shell_that_ignores_a_request_to_end_heeds_the_end_of_its_terminal() {
 fn who_only_watches_needs_no_number() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
-    let (id, _) = open(&mut host, &Spec::shell("echo out; exit 4"), Unread::Dropped);
+    let (id, _) = open(
+        &mut host,
+        &Spec::shell("echo out; exit 4"),
+        UnreadOutput::DropOldest,
+    );
     let stream = host.open(&Request::Attach(Attach {
         process: Selector::Id(id),
         stdout: Some(Position {
@@ -302,6 +311,6 @@ fn who_only_watches_needs_no_number() {
         stdin: false,
     }));
     assert_eq!(host.attached(stream).stdin, None);
-    assert_eq!(host.exit(stream).cause, Cause::Code(4));
+    assert_eq!(host.exit(stream).cause, ExitCause::Code(4));
     assert_eq!(printed(&host, stream), "out\n");
 }

@@ -2,7 +2,7 @@
 
 use vmcell_wire::{
     Channel,
-    terminal::{Size, Unread},
+    terminal::{Size, UnreadOutput},
 };
 
 use super::helpers::*;
@@ -55,7 +55,7 @@ fn the_size_is_there_from_the_start_and_changes_are_told() {
         rows: 1,
     };
     let spec = Spec::new(&["python3", "-c", WATCHES_ITS_SIZE]);
-    let (id, _) = open_sized(&mut host, &spec, Unread::Kept, size);
+    let (id, _) = open_sized(&mut host, &spec, UnreadOutput::Block, size);
     let stream = attach_writer(&mut host, id, 0, 1);
     until_printed(&mut host, stream, "size 1000 1\n", 1);
     assert_eq!(look(&mut host, id).size, size);
@@ -108,7 +108,7 @@ fn jobs_are_stopped_continued_and_fetched_back() {
 fn a_look_tells_who_is_in_the_foreground_and_where() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
-    let (id, pid) = open(&mut host, &Spec::bash(), Unread::Kept);
+    let (id, pid) = open(&mut host, &Spec::bash(), UnreadOutput::Block);
     let stream = attach_writer(&mut host, id, 0, 1);
     until_printed(&mut host, stream, "$ ", 1);
     assert_eq!(

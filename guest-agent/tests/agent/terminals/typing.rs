@@ -1,9 +1,9 @@
-//! Typed input arrives once and in order, whichever writer it comes from.
+//! InputKind input arrives once and in order, whichever writer it comes from.
 
 use sha2::{Digest, Sha256};
 use vmcell_wire::{
     Channel, FailureKind, Position, Request, Selector, Stage, StreamId, encode,
-    terminal::{AttachTerminal, Terminal, Typed, Unread},
+    terminal::{AttachTerminal, InputKind, TerminalRequest, UnreadOutput},
 };
 
 use super::helpers::*;
@@ -36,11 +36,13 @@ fn noise(count: usize) -> Vec<u8> {
 /// much more it may send.
 fn reattach_writer(host: &mut Host, id: u32, writer: u64) -> (StreamId, usize, usize) {
     let window = host.window;
-    let stream = host.open(&Request::Terminal(Terminal::Attach(AttachTerminal {
-        process: Selector::Id(id),
-        output: Position { offset: 0, window },
-        writer,
-    })));
+    let stream = host.open(&Request::Terminal(TerminalRequest::Attach(
+        AttachTerminal {
+            process: Selector::Id(id),
+            output: Position { offset: 0, window },
+            writer,
+        },
+    )));
     let stdin = host.attached(stream).stdin.unwrap();
     let arrived = usize::try_from(stdin.offset).unwrap();
     (stream, arrived, usize::try_from(stdin.window).unwrap())
@@ -71,12 +73,17 @@ fn what_is_typed_ahead_waits_for_the_program() {
     until_stopped(look(&mut host, id).foreground.unwrap().0);
     host.type_all(stream, &bytes);
     // Nothing gets in between, and other requests do not wait for the writer.
-    let secret = type_as(&mut host, id, b"word\n", Typed::Secret);
+    let secret = type_as(&mut host, id, b"word\n", InputKind::Secret);
     assert!(matches!(
         secret,
         Reply::Failed(_, FailureKind::Conflict, _, Stage::Terminal)
     ));
-    let answer = type_as(&mut host, id, b"answer", Typed::Answer { writer: 1 });
+    let answer = type_as(
+        &mut host,
+        id,
+        b"answer",
+        InputKind::QueryReply { writer: 1 },
+    );
     assert!(matches!(answer, Reply::Done(_)));
     assert!(matches!(
         signal(&mut host, id, libc::SIGCONT),
@@ -91,7 +98,7 @@ fn two_may_type_at_once_and_each_keeps_its_order() {
     let agent = RunningAgent::start();
     let (mut one, mut two) = (agent.connect(), agent.connect());
     let count = 300_000;
-    let (id, _) = open(&mut one, &print_typing(2 * count), Unread::Kept);
+    let (id, _) = open(&mut one, &print_typing(2 * count), UnreadOutput::Block);
     let first = attach_writer(&mut one, id, 0, 1);
     until_printed(&mut one, first, "go", 1);
     let typist = std::thread::spawn(move || {
@@ -180,11 +187,11 @@ fn a_stream_whose_link_is_dead_unnoticed_is_replaced() {
 fn more_writers_than_there_may_be_are_refused() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
-    let (id, _) = open(&mut host, &Spec::new(&["cat"]), Unread::Dropped);
+    let (id, _) = open(&mut host, &Spec::new(&["cat"]), UnreadOutput::DropOldest);
     let streams: Vec<_> = (0..64)
         .map(|writer| attach_writer(&mut host, id, 0, writer))
         .collect();
-    let one_more = Request::Terminal(Terminal::Attach(AttachTerminal {
+    let one_more = Request::Terminal(TerminalRequest::Attach(AttachTerminal {
         process: Selector::Id(id),
         output: Position {
             offset: 0,
@@ -205,12 +212,12 @@ fn more_writers_than_there_may_be_are_refused() {
 fn only_the_first_answers_the_program() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
-    let (id, _) = open(&mut host, &print_typing(8), Unread::Kept);
+    let (id, _) = open(&mut host, &print_typing(8), UnreadOutput::Block);
     let first = attach_writer(&mut host, id, 0, 1);
     let second = attach_writer(&mut host, id, 0, 2);
     until_printed(&mut host, second, "go", 1);
     let answer = |host: &mut Host, writer, text: &str| {
-        let reply = type_as(host, id, text.as_bytes(), Typed::Answer { writer });
+        let reply = type_as(host, id, text.as_bytes(), InputKind::QueryReply { writer });
         assert!(matches!(reply, Reply::Done(_)));
     };
     answer(&mut host, 1, "AB");
@@ -235,7 +242,7 @@ fn a_secret_is_not_shown_and_what_follows_is() {
     let script = "read secret; echo ${#secret}; read line; echo [$line]";
     let (id, stream) = open_attached(&mut host, &Spec::shell(&format!("echo ready; {script}")));
     until_printed(&mut host, stream, "ready", 1);
-    let reply = type_as(&mut host, id, b"hunter2\n", Typed::Secret);
+    let reply = type_as(&mut host, id, b"hunter2\n", InputKind::Secret);
     assert!(matches!(reply, Reply::Done(_)));
     // This is not mistaken for a password prompt.
     assert!(look(&mut host, id).echo);
@@ -259,7 +266,7 @@ for number in range(2): print('got', len(getpass.getpass()), flush=True)
     for number in 1..=2 {
         until_printed(&mut host, stream, "Password: ", number);
         assert!(!look(&mut host, id).echo);
-        type_as(&mut host, id, b"hunter2\n", Typed::Secret);
+        type_as(&mut host, id, b"hunter2\n", InputKind::Secret);
         until_printed(&mut host, stream, "got 7\n", number);
     }
     host.exit(stream);
@@ -276,7 +283,7 @@ fn a_shell_that_gets_a_secret_has_its_terminal_as_before() {
         host.write_stdin(stream, b"read secret\n");
         // It turns line editing off for that, which happens after the echo.
         while !look(&mut host, id).canonical {}
-        let reply = type_as(&mut host, id, b"hunter2\n", Typed::Secret);
+        let reply = type_as(&mut host, id, b"hunter2\n", InputKind::Secret);
         assert!(matches!(reply, Reply::Done(_)), "{reply:?}");
         until_printed(&mut host, stream, "$ ", 2 * round + 2);
         command(
@@ -301,7 +308,7 @@ fn a_secret_waits_for_nobody_who_does_not_read_lines() {
     until_stopped(look(&mut host, id).foreground.unwrap().0);
     host.write_stdin(stream, b"ahead\n");
     until_printed(&mut host, stream, "ahead\n", 1);
-    let reply = type_as(&mut host, id, b"hunter2\n", Typed::Secret);
+    let reply = type_as(&mut host, id, b"hunter2\n", InputKind::Secret);
     assert!(matches!(
         reply,
         Reply::Failed(_, FailureKind::Conflict, _, Stage::Terminal)
@@ -310,7 +317,7 @@ fn a_secret_waits_for_nobody_who_does_not_read_lines() {
     signal(&mut host, id, libc::SIGCONT);
     until_printed(&mut host, stream, "ahead\n", 2);
     assert!(matches!(
-        type_as(&mut host, id, b"hunter2\n", Typed::Secret),
+        type_as(&mut host, id, b"hunter2\n", InputKind::Secret),
         Reply::Done(_)
     ));
     // Once, by the program.
@@ -323,7 +330,7 @@ fn a_secret_longer_than_a_line_is_refused() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
     let (id, _) = open_attached(&mut host, &Spec::new(&["cat"]));
-    let reply = type_as(&mut host, id, &[b'x'; 4096], Typed::Secret);
+    let reply = type_as(&mut host, id, &[b'x'; 4096], InputKind::Secret);
     assert!(matches!(
         reply,
         Reply::Failed(_, FailureKind::Invalid, _, Stage::Terminal)

@@ -1,6 +1,6 @@
 //! Several readers of one terminal.
 
-use vmcell_wire::{Channel, terminal::Unread};
+use vmcell_wire::{Channel, terminal::UnreadOutput};
 
 use super::helpers::*;
 use crate::client::{Reply, RunningAgent, Spec};
@@ -14,7 +14,7 @@ fn numbers() -> Spec {
 fn all_who_watch_see_the_same() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
-    let (id, _) = open(&mut host, &Spec::bash(), Unread::Kept);
+    let (id, _) = open(&mut host, &Spec::bash(), UnreadOutput::Block);
     let mut other = agent.connect();
     let first = attach_writer(&mut host, id, 0, 1);
     let second = attach_writer(&mut host, id, 0, 2);
@@ -38,7 +38,7 @@ fn the_program_waits_for_the_fastest_and_the_others_are_told_what_they_miss() {
     let agent = RunningAgent::start();
     let (mut fast, mut slow) = (agent.connect(), agent.connect_with_window(16 * 1024));
     slow.credit_automatically = false;
-    let (id, _) = open(&mut fast, &numbers(), Unread::Kept);
+    let (id, _) = open(&mut fast, &numbers(), UnreadOutput::Block);
     let lazy = attach_writer(&mut slow, id, 0, 1);
     let quick = attach_writer(&mut fast, id, 0, 2);
     until_printed(&mut fast, quick, "ready", 1);
@@ -77,7 +77,7 @@ fn when_the_fastest_leaves_the_others_are_waited_for() {
     let agent = RunningAgent::start();
     let (mut fast, mut slow) = (agent.connect(), agent.connect_with_window(16 * 1024));
     slow.credit_automatically = false;
-    let (id, _) = open(&mut fast, &numbers(), Unread::Dropped);
+    let (id, _) = open(&mut fast, &numbers(), UnreadOutput::DropOldest);
     let quick = attach_writer(&mut fast, id, 0, 2);
     let lazy = attach_writer(&mut slow, id, 0, 1);
     until_printed(&mut fast, quick, "ready", 1);

@@ -7,7 +7,7 @@ use std::{
 
 use vmcell_wire::{
     Channel, FailureKind,
-    files::{Content, Owner, Receive, TreeRecord, Work},
+    files::{Content, FileOperation, Owner, Receive, TreeRecord},
 };
 
 use super::{
@@ -274,7 +274,7 @@ fn who_hangs_up_in_the_middle_of_a_file_leaves_the_old_one() {
         sync: false,
     };
     let root = env.root();
-    let stream = env.host.begin(&root, Work::Receive(receive));
+    let stream = env.host.begin(&root, FileOperation::Receive(receive));
     let records = tree().file("done", b"done").parts("x").raw(&[1; 100_000]);
     env.host.write_stdin(stream, &records.0);
     // Credit comes with the start, and again when half a window was taken.
@@ -308,12 +308,12 @@ fn whose_entries_are_is_a_matter_of_choice() {
     let records = tree()
         .record(&TreeRecord::File {
             name: b"file",
-            meta: vmcell_wire::files::Meta {
+            meta: vmcell_wire::files::Metadata {
                 uid: 7,
                 gid: 8,
                 ..meta(0o6755)
             },
-            content: Content::Whole(b"x"),
+            content: Content::Inline(b"x"),
         })
         .enter("d")
         .symlink("link", "x")
@@ -340,7 +340,7 @@ fn whose_entries_are_is_a_matter_of_choice() {
         };
         let root = env.root();
         env.host
-            .work(&root, Work::Receive(receive), &records.0)
+            .perform(&root, FileOperation::Receive(receive), &records.0)
             .output();
         for (name, expected) in ["t/d", "t/file", "t/d/link"].into_iter().zip(expected) {
             let path = format!("{above}/{name}");

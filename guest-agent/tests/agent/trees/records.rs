@@ -1,7 +1,7 @@
 //! Builds and summarizes the records of a tree.
 
 use vmcell_wire::files::{
-    Content, Meta, Time, TreeRecord, Xattrs,
+    Content, Metadata, Time, TreeRecord, Xattrs,
     record::{self, Piece, Reader},
 };
 
@@ -36,7 +36,7 @@ impl Records {
         self.record(&TreeRecord::File {
             name: name.as_bytes(),
             meta: meta(0o644),
-            content: Content::Whole(bytes),
+            content: Content::Inline(bytes),
         })
     }
 
@@ -44,7 +44,7 @@ impl Records {
         self.record(&TreeRecord::File {
             name: name.as_bytes(),
             meta: meta(0o644),
-            content: Content::Parts { size: 10 },
+            content: Content::Chunked { size: 10 },
         })
     }
 
@@ -68,8 +68,8 @@ impl Records {
     }
 }
 
-pub(crate) fn meta(mode: u16) -> Meta<'static> {
-    Meta {
+pub(crate) fn meta(mode: u16) -> Metadata<'static> {
+    Metadata {
         mode,
         uid: 0,
         gid: 0,
@@ -102,7 +102,7 @@ pub(crate) fn summarize(stream: &[u8]) -> Vec<String> {
             TreeRecord::Leave => "leave".into(),
             TreeRecord::File {
                 name,
-                content: Content::Whole(bytes),
+                content: Content::Inline(bytes),
                 ..
             } => format!("whole {} {}", text(name), bytes.len()),
             TreeRecord::File { name, .. } => format!("parts {}", text(name)),

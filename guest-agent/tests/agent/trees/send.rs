@@ -7,7 +7,7 @@ use std::{
 
 use vmcell_wire::{
     FailureKind,
-    files::{Send, Work},
+    files::{FileOperation, Send},
 };
 
 use super::{records::summarize, test_env::TestEnv};
@@ -55,7 +55,7 @@ fn only_what_is_meant_is_sent_with_the_directories_on_the_way() {
         include: b"*.rs",
         exclude: b"target/",
     };
-    let some = summarize(&env.work(Work::Send(send)).output());
+    let some = summarize(&env.perform(FileOperation::Send(send)).output());
     let expected = [
         "enter ",
         "enter src",
@@ -72,7 +72,7 @@ fn only_what_is_meant_is_sent_with_the_directories_on_the_way() {
         include: b"",
         exclude: b"/src\n/target\n*.md",
     };
-    let some = summarize(&env.work(Work::Send(send)).output());
+    let some = summarize(&env.perform(FileOperation::Send(send)).output());
     assert_eq!(
         some,
         [
@@ -94,7 +94,7 @@ fn a_pattern_that_makes_no_sense_is_refused() {
         include: b"[",
         exclude: b"",
     };
-    let result = env.work(Work::Send(send));
+    let result = env.perform(FileOperation::Send(send));
     assert_eq!(result.failure, Some(FailureKind::Invalid));
 }
 

@@ -10,7 +10,8 @@ use tempfile::TempDir;
 use vmcell_wire::{
     Channel, FailureKind, Request, StreamId,
     files::{
-        Answer, ChangeKind, FileKind, Files, Owner, Receive, Send, Usage, Walk, Work,
+        ChangeKind, FileKind, FileOperation, FileReply, FileRequest, Owner, Receive, Send, Usage,
+        Walk,
         record::{self, Piece, Reader},
     },
 };
@@ -61,9 +62,9 @@ impl TestEnv {
         self.root().join(path)
     }
 
-    pub(crate) fn work(&mut self, work: Work<'_>) -> JobResult {
+    pub(crate) fn perform(&mut self, operation: FileOperation<'_>) -> JobResult {
         let root = self.root();
-        self.host.work(&root, work, b"")
+        self.host.perform(&root, operation, b"")
     }
 
     /// Sends records to the agent, which creates a tree from them.
@@ -130,14 +131,19 @@ pub(crate) struct Entry {
 
 impl Host {
     /// Starts a file operation.
-    pub(crate) fn begin(&mut self, root: &Path, work: Work<'_>) -> StreamId {
+    pub(crate) fn begin(&mut self, root: &Path, operation: FileOperation<'_>) -> StreamId {
         let root = root.as_os_str().as_bytes();
-        self.open(&Request::Files(Files { root, work }))
+        self.open(&Request::Files(FileRequest { root, operation }))
     }
 
     /// Performs a file operation with this input.
-    pub(crate) fn work(&mut self, root: &Path, work: Work<'_>, input: &[u8]) -> JobResult {
-        let stream = self.begin(root, work);
+    pub(crate) fn perform(
+        &mut self,
+        root: &Path,
+        operation: FileOperation<'_>,
+        input: &[u8],
+    ) -> JobResult {
+        let stream = self.begin(root, operation);
         self.feed(stream, input);
         self.finish_job(stream)
     }
@@ -161,7 +167,7 @@ impl Host {
             owner: Owner::OfDirectory,
             sync: false,
         };
-        self.work(root, Work::Receive(receive), records)
+        self.perform(root, FileOperation::Receive(receive), records)
     }
 
     pub(crate) fn pull(&mut self, root: &Path, path: &str) -> JobResult {
@@ -170,7 +176,7 @@ impl Host {
             include: b"",
             exclude: b"",
         };
-        self.work(root, Work::Send(send), b"")
+        self.perform(root, FileOperation::Send(send), b"")
     }
 }
 
@@ -204,10 +210,10 @@ pub(crate) fn more_answers(reader: &mut Reader, output: &[u8]) -> Vec<OwnedAnswe
         let Piece::Message(message) = piece else {
             panic!("raw bytes among answers");
         };
-        let answer: Answer<'_> = record::decode(message).unwrap();
+        let answer: FileReply<'_> = record::decode(message).unwrap();
         assert!(answer.is_valid(), "{answer:?}");
         answers.push(match answer {
-            Answer::Entry(entry) => OwnedAnswer::Entry(Entry {
+            FileReply::Entry(entry) => OwnedAnswer::Entry(Entry {
                 path: entry.path.into(),
                 kind: entry.kind,
                 size: entry.size,
@@ -215,10 +221,10 @@ pub(crate) fn more_answers(reader: &mut Reader, output: &[u8]) -> Vec<OwnedAnswe
                 owner: entry.owner.into(),
                 digest: entry.digest,
             }),
-            Answer::Problem { path, failure } => OwnedAnswer::Problem(path.into(), failure.kind),
-            Answer::Usage(usage) => OwnedAnswer::Usage(usage),
-            Answer::Change(change) => OwnedAnswer::Change(change.kind, change.path.into()),
-            Answer::Received { entries, bytes } => OwnedAnswer::Received(entries, bytes),
+            FileReply::Problem { path, failure } => OwnedAnswer::Problem(path.into(), failure.kind),
+            FileReply::Usage(usage) => OwnedAnswer::Usage(usage),
+            FileReply::Change(change) => OwnedAnswer::Change(change.kind, change.path.into()),
+            FileReply::Received { entries, bytes } => OwnedAnswer::Received(entries, bytes),
             other => panic!("unexpected {other:?}"),
         });
     }

@@ -9,7 +9,7 @@ use std::{
 use sha2::{Digest, Sha256};
 use vmcell_wire::{
     FailureKind,
-    files::{FileKind, Walk, Work},
+    files::{FileKind, FileOperation, Walk},
 };
 
 use super::test_env::{Entry, OwnedAnswer, TestEnv, walk};
@@ -34,7 +34,7 @@ fn env_with_files() -> TestEnv {
 }
 
 fn entries(env: &mut TestEnv, walk: Walk<'_>) -> Vec<Entry> {
-    let answers = env.work(Work::Walk(walk)).answers();
+    let answers = env.perform(FileOperation::Walk(walk)).answers();
     answers
         .into_iter()
         .map(|answer| match answer {
@@ -118,7 +118,7 @@ fn a_top_that_is_no_directory_is_all_there_is_and_links_lead_to_the_top() {
         ("..", FailureKind::Denied),
     ] {
         let path = path.as_bytes();
-        let result = env.work(Work::Walk(Walk { path, ..walk() }));
+        let result = env.perform(FileOperation::Walk(Walk { path, ..walk() }));
         assert_eq!(result.failure, Some(kind));
     }
 }
@@ -147,7 +147,7 @@ fn only_what_patterns_mean_is_told() {
         glob: b"a//b",
         ..walk()
     };
-    let result = env.work(Work::Walk(bad));
+    let result = env.perform(FileOperation::Walk(bad));
     assert_eq!(result.failure, Some(FailureKind::Invalid));
 }
 
@@ -196,7 +196,7 @@ fn what_is_too_deep_is_a_problem_and_the_rest_is_told() {
         fs::create_dir(&path).unwrap();
     }
     fs::write(env.at("e"), "e").unwrap();
-    let answers = env.work(Work::Walk(walk())).answers();
+    let answers = env.perform(FileOperation::Walk(walk())).answers();
     let problems = answers
         .iter()
         .filter(|answer| matches!(answer, OwnedAnswer::Problem(_, FailureKind::Limit)));
@@ -220,7 +220,7 @@ fn a_path_that_is_too_long_is_a_problem_and_the_rest_is_told() {
             .into();
     }
     fs::write(env.at("z"), "z").unwrap();
-    let answers = env.work(Work::Walk(walk())).answers();
+    let answers = env.perform(FileOperation::Walk(walk())).answers();
     assert!(
         answers
             .iter()
@@ -233,7 +233,7 @@ fn a_path_that_is_too_long_is_a_problem_and_the_rest_is_told() {
 fn a_walk_that_nobody_wants_any_more_ends() {
     let mut env = env_with_files();
     env.host.credit_automatically = false;
-    let stream = env.host.begin(Path::new("/"), Work::Walk(walk()));
+    let stream = env.host.begin(Path::new("/"), FileOperation::Walk(walk()));
     env.host.cancel(stream);
     env.host.outcome(stream);
     env.host.credit_automatically = true;
@@ -247,7 +247,7 @@ fn what_a_tree_takes_up_counts_a_file_of_many_names_once() {
     for number in 0..10 {
         fs::hard_link(env.at("a/large"), env.at(&format!("a/large{number}"))).unwrap();
     }
-    let answers = env.work(Work::Usage { path: b"a" }).answers();
+    let answers = env.perform(FileOperation::Usage { path: b"a" }).answers();
     let [OwnedAnswer::Usage(usage)] = answers[..] else {
         panic!("unexpected {answers:?}");
     };
@@ -274,7 +274,9 @@ fn what_a_tree_takes_up_counts_a_file_of_many_names_once() {
     .iter()
     .sum();
     assert_eq!(usage.allocated, allocated);
-    let answers = env.work(Work::Usage { path: b"a/1.rs" }).answers();
+    let answers = env
+        .perform(FileOperation::Usage { path: b"a/1.rs" })
+        .answers();
     assert!(
         matches!(answers[..], [OwnedAnswer::Usage(usage)] if usage.entries == 1 && usage.bytes == 6)
     );

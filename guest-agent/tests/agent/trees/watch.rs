@@ -8,7 +8,7 @@ use std::{
 
 use vmcell_wire::{
     Channel, FailureKind, StreamId,
-    files::{ChangeKind, Work, record::Reader},
+    files::{ChangeKind, FileOperation, record::Reader},
 };
 
 use super::test_env::{OwnedAnswer, TestEnv, answers, more_answers};
@@ -26,12 +26,12 @@ impl Watch {
     fn new(env: TestEnv, path: &str, recursive: bool, debounce_ms: u32) -> Self {
         let mut env = env;
         let root = env.root();
-        let work = Work::Watch {
+        let operation = FileOperation::Watch {
             path: path.as_bytes(),
             recursive,
             debounce_ms,
         };
-        let stream = env.host.begin(&root, work);
+        let stream = env.host.begin(&root, operation);
         let mut watch = Self {
             env,
             stream,
@@ -216,12 +216,12 @@ fn the_root_itself_can_be_watched_to_its_end() {
     let root = outer.at("r");
     fs::create_dir(&root).unwrap();
     let mut outer = outer;
-    let work = Work::Watch {
+    let operation = FileOperation::Watch {
         path: b"",
         recursive: true,
         debounce_ms: 0,
     };
-    let stream = outer.host.begin(&root, work);
+    let stream = outer.host.begin(&root, operation);
     outer
         .host
         .until(|reply| matches!(reply, Reply::Data(id, ..) if *id == stream));
@@ -258,11 +258,11 @@ fn a_watch_that_nobody_wants_any_more_ends() {
     let mut watch = Watch::new(TestEnv::new(), "", true, 1000);
     watch.env.host.cancel(watch.stream);
     watch.env.host.outcome(watch.stream);
-    let missing = Work::Watch {
+    let missing = FileOperation::Watch {
         path: b"missing",
         recursive: false,
         debounce_ms: 0,
     };
-    let result = watch.env.work(missing);
+    let result = watch.env.perform(missing);
     assert_eq!(result.failure, Some(FailureKind::NotFound));
 }

@@ -9,7 +9,7 @@ use rustix::{
     fs::{Access, access},
     process::geteuid,
 };
-use vmcell_wire::namespaces::Ids;
+use vmcell_wire::namespaces::IdMapping;
 
 use crate::{backend::RunFolder, error::Error};
 
@@ -32,7 +32,7 @@ const DELEGATED: [&str; 4] = [
 impl Cgroup {
     /// Creates it. Returns `None` if this program may not create cgroups; the
     /// VM then runs without one.
-    pub(super) fn make(id: &str, ids: Ids) -> Result<Option<Self>, Error> {
+    pub(super) fn make(id: &str, ids: IdMapping) -> Result<Option<Self>, Error> {
         let Some(parent) = parent() else {
             return Ok(None);
         };
@@ -49,9 +49,9 @@ impl Cgroup {
     }
 }
 
-fn make(path: &Path, ids: Ids) -> io::Result<File> {
+fn make(path: &Path, ids: IdMapping) -> io::Result<File> {
     fs::create_dir(path)?;
-    if let Ids::Range { first, .. } = ids {
+    if let IdMapping::Range { first, .. } = ids {
         for name in DELEGATED {
             chown(path.join(name), Some(first), Some(first))?;
         }

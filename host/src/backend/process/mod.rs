@@ -40,7 +40,7 @@ use rustix::{
     fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create},
     process::{Signal, getegid, geteuid},
 };
-use vmcell_wire::namespaces::{Ids, Namespaces, PROGRAM};
+use vmcell_wire::namespaces::{IdMapping, Namespaces, PROGRAM_FD};
 
 use self::{cgroup::Cgroup, root::RootFiles};
 use super::{AgentTransport, Backend, BackendHealth, Launched, Machine, Vmm};
@@ -120,7 +120,7 @@ impl Backend for HostProcess {
             descriptors.push(cgroup.directory.into());
             cgroup_folder = Some(cgroup.folder);
         }
-        let mut command = Command::new(format!("/proc/self/fd/{PROGRAM}"));
+        let mut command = Command::new(format!("/proc/self/fd/{PROGRAM_FD}"));
         command
             .arg0(format!("vmcell-{}", machine.id()))
             .env_clear()
@@ -132,7 +132,7 @@ impl Backend for HostProcess {
         // The monitor exits when all processes in the namespaces have, and
         // not before.
         let vmm = Vmm::spawn(command, descriptors)?.with_kill_signal(Signal::TERM);
-        let launched = Launched::new(vmm, AgentTransport::Port(socket))
+        let launched = Launched::new(vmm, AgentTransport::Serial(socket))
             .link(link)
             .console(stderr)
             .keep(files)
@@ -144,15 +144,15 @@ impl Backend for HostProcess {
 
 /// Returns the mapping of user ids. Root of the host is never mapped: it could
 /// change the host's settings in `/proc/sys` without any capability.
-fn ids() -> Ids {
+fn ids() -> IdMapping {
     let (uid, gid) = (geteuid(), getegid());
     if uid.is_root() {
-        return Ids::Range {
+        return IdMapping::Range {
             first: FIRST_ID,
             count: ID_COUNT,
         };
     }
-    Ids::Single {
+    IdMapping::Single {
         uid: uid.as_raw(),
         gid: gid.as_raw(),
     }

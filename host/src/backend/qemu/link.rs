@@ -72,7 +72,7 @@ impl Link {
         let (ours, theirs) = UnixStream::pair().map_err(Error::host("make a socket pair"))?;
         Ok(Self {
             choice,
-            transport: AgentTransport::Port(ours),
+            transport: AgentTransport::Serial(ours),
             device: Device::Serial,
             descriptor: theirs.into(),
             helper: None,

@@ -16,8 +16,8 @@ use vmcell_wire::{
     Attach, Channel, Decoder, Failure, FailureKind, Hello, Item, Outcome, Peer, Position, Request,
     Stage, StreamId, WireError, encode,
     limits::MAX_BUILD,
-    service::{Logs, Service},
-    terminal::{AttachTerminal, Terminal},
+    service::{ReadLog, ServiceRequest},
+    terminal::{AttachTerminal, TerminalRequest},
 };
 
 use super::{
@@ -171,24 +171,24 @@ impl ClientConnection {
                 };
                 (Request::Attach(with_our_windows(attach)), windows)
             }
-            Request::Terminal(Terminal::Attach(attach)) => {
+            Request::Terminal(TerminalRequest::Attach(attach)) => {
                 let windows = Windows::stdout(attach.output.window);
                 let attach = AttachTerminal {
                     output: with_our_window(attach.output),
                     ..attach
                 };
-                (Request::Terminal(Terminal::Attach(attach)), windows)
+                (Request::Terminal(TerminalRequest::Attach(attach)), windows)
             }
-            Request::Start(start) if start.lifetime == vmcell_wire::Lifetime::Foreground => {
+            Request::Start(start) if start.mode == vmcell_wire::ProcessMode::Foreground => {
                 (request, Windows::both(window))
             }
-            Request::Service(Service::Logs(logs)) => {
+            Request::Service(ServiceRequest::ReadLog(logs)) => {
                 let windows = Windows::stdout(logs.window);
-                let logs = Logs {
+                let logs = ReadLog {
                     window: WINDOW,
                     ..logs
                 };
-                (Request::Service(Service::Logs(logs)), windows)
+                (Request::Service(ServiceRequest::ReadLog(logs)), windows)
             }
             Request::Files(_) | Request::Dial { .. } => (request, Windows::stdout(window)),
             // Clients stop the VM with a control request, and never reconnect a

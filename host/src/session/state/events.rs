@@ -2,7 +2,9 @@
 
 use std::task::Waker;
 
-use vmcell_wire::{Attached, Channel, WireError, limits::MAX_LISTED, service::State};
+use vmcell_wire::{
+    Attached, Channel, WireError, limits::MAX_LISTED, service::ServiceState as WireState,
+};
 
 use super::Inner;
 use crate::session::{
@@ -40,7 +42,7 @@ impl Inner {
         Ok(())
     }
 
-    pub(super) fn listed_service(&mut self, state: &State<'_>) -> Result<(), WireError> {
+    pub(super) fn listed_service(&mut self, state: &WireState<'_>) -> Result<(), WireError> {
         let Recovery::RepeatServices { last, count, .. } = &mut self.recovery else {
             return Err(WireError::Malformed);
         };

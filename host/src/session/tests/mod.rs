@@ -13,12 +13,15 @@ use tokio::{
     net::UnixStream,
 };
 use vmcell_wire::{
-    Attach, Attached, Cause, CgroupLimits, Channel, Decoder, Entry, Event, Exit, Failure,
-    FailureKind, Header, Hello, Item, Kept, Kind, Lifetime, Outcome, Output, Packed, Peer,
-    Position, Resume, Rlimits, Selector, Stage, Start, Stdin, StreamId,
+    Attach, Attached, BufferedRange, CgroupLimits, Channel, Decoder, Event, Exit, ExitCause,
+    Failure, FailureKind, Header, Hello, Item, Kind, Outcome, Output, PackedStrings, Peer,
+    Position, ProcessEntry, ProcessMode, Resume, Rlimits, Selector, Stage, Start, Stdin, StreamId,
     limits::{MAX_FAILURE_TEXT, MAX_GAPS, MAX_LISTED, MAX_PAYLOAD, MAX_STREAMS, MAX_WINDOW},
     reset::{Nonce, RESET_PART, ResetKey, Scanned, Scanner},
-    service::{FailureReason, LogStart, Logs, Phase, Service, StartService, State, Until},
+    service::{
+        FailureReason, LogStart, Phase, ReadLog, ServiceRequest, ServiceState, StartService,
+        WaitFor,
+    },
 };
 
 use super::*;
@@ -69,7 +72,7 @@ enum FromHost {
     Resume(StreamId, Resume),
     Attach(StreamId, Attach<'static>),
     /// A log, its start, and its window.
-    Logs(StreamId, LogStart, u32),
+    ReadLog(StreamId, LogStart, u32),
     Cancel(StreamId),
     Ack(StreamId),
     Data(StreamId, Vec<u8>),
@@ -97,7 +100,9 @@ impl FromHost {
                         stdin: attach.stdin,
                     },
                 ),
-                Request::Service(Service::Logs(logs)) => Self::Logs(stream, logs.from, logs.window),
+                Request::Service(ServiceRequest::ReadLog(logs)) => {
+                    Self::ReadLog(stream, logs.from, logs.window)
+                }
                 _ => Self::Open(stream),
             },
             Item::Cancel { stream } => Self::Cancel(stream),
@@ -261,20 +266,20 @@ fn gap(stream: StreamId, output: Output, bytes: u64) -> Vec<u8> {
 
 /// An entry of a list.
 fn listed(stream: StreamId, process: u32) -> Vec<u8> {
-    let entry = listed_entry(process, Packed::default());
+    let entry = listed_entry(process, PackedStrings::default());
     frames(|out| encode::event(out, stream, &Event::Listed(entry)).unwrap())
 }
 
 /// As [`listed`], with arguments, before it is encoded.
-fn listed_entry(process: u32, argv: Packed<'_>) -> Entry<'_> {
-    let kept = Kept { start: 0, end: 0 };
-    Entry {
+fn listed_entry(process: u32, argv: PackedStrings<'_>) -> ProcessEntry<'_> {
+    let kept = BufferedRange { start: 0, end: 0 };
+    ProcessEntry {
         id: process,
         pid: 100 + process,
         tag: "tag",
         argv,
         uid: 0,
-        lifetime: Lifetime::Background,
+        mode: ProcessMode::Background,
         age_ms: 1,
         stdout: kept,
         stderr: kept,
@@ -309,7 +314,7 @@ fn exited(stream: StreamId, stdout_bytes: u64) -> Vec<u8> {
 
 fn exit(stdout_bytes: u64) -> Exit {
     Exit {
-        cause: Cause::Code(0),
+        cause: ExitCause::Code(0),
         user_us: 0,
         system_us: 0,
         peak_rss_kib: 0,
@@ -367,8 +372,8 @@ fn start(ticket: u64) -> Start<'static> {
     Start {
         ticket,
         tag: "",
-        argv: Packed::default(),
-        env: Packed::default(),
+        argv: PackedStrings::default(),
+        env: PackedStrings::default(),
         default_env: true,
         cwd: b"",
         make_cwd: false,
@@ -377,7 +382,7 @@ fn start(ticket: u64) -> Start<'static> {
         nice: 0,
         rlimits: Rlimits::default(),
         stdin: Stdin::Stream,
-        lifetime: Lifetime::Foreground,
+        mode: ProcessMode::Foreground,
         timeout_ms: 0,
         keep: 0,
         limits: CgroupLimits::default(),

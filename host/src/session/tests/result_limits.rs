@@ -4,8 +4,8 @@ use std::path::Path;
 
 use sha2::{Digest as _, Sha256};
 use vmcell_wire::{
-    PackedBuf,
-    files::{Answer, FileEntry, FileKind, Time, record},
+    PackedStringsBuf,
+    files::{FileEntry, FileKind, FileReply, Time, record},
     limits::MAX_PATH,
 };
 
@@ -71,7 +71,7 @@ async fn answer_without_end(mut guest: Guest, answers: Answers<'_>) -> u32 {
                 }
                 Answers::Bytes(_) => open = Some((id, WINDOW as usize)),
             },
-            Some(FromHost::Logs(id, ..)) => {
+            Some(FromHost::ReadLog(id, ..)) => {
                 guest.send(&attached(id, 0, 0, None)).await;
                 open = Some((id, WINDOW as usize));
             }
@@ -124,7 +124,7 @@ async fn a_list_of_processes_ends_at_its_limit() {
 
 #[tokio::test]
 async fn what_processes_have_in_their_arguments_counts() {
-    let mut words = PackedBuf::new();
+    let mut words = PackedStringsBuf::new();
     while words.as_packed().byte_len() < 254 {
         assert!(words.push(b"x"));
     }
@@ -153,14 +153,14 @@ async fn a_list_of_terminals_ends_at_its_limit() {
 #[tokio::test]
 async fn a_list_of_services_ends_at_its_limit() {
     let entry = |stream, service: u32| {
-        let state = State {
+        let state = ServiceState {
             name: &format!("s{service:08}"),
             phase: Phase::Running,
             since_ms: 1,
             pid: None,
             restarts: 0,
             last_exit: None,
-            log: Kept { start: 0, end: 0 },
+            log: BufferedRange { start: 0, end: 0 },
         };
         frames(|out| encode::event(out, stream, &Event::Service(state)).unwrap())
     };
@@ -190,7 +190,7 @@ fn long_links(piece: u32) -> Vec<u8> {
 fn entry(path: &[u8], kind: FileKind, target: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     let entry = file_entry(path, kind, target);
-    record::encode(&mut bytes, &Answer::Entry(entry)).unwrap();
+    record::encode(&mut bytes, &FileReply::Entry(entry)).unwrap();
     bytes
 }
 
@@ -282,7 +282,7 @@ async fn a_text_that_is_longer_than_the_guest_said_is_not_kept() {
         ..file_entry(b"file", FileKind::File, b"")
     };
     let mut entry_bytes = Vec::new();
-    record::encode(&mut entry_bytes, &Answer::Entry(entry)).unwrap();
+    record::encode(&mut entry_bytes, &FileReply::Entry(entry)).unwrap();
     let (vm, mut guest) = vm().await;
     let answering = async {
         let Some(FromHost::Open(walk)) = guest.recv().await else {

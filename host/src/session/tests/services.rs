@@ -4,19 +4,19 @@ use super::*;
 
 const MALFORMED: LinkError = LinkError::Violation(WireError::Malformed);
 
-fn state<'a>(name: &'a str, phase: Phase<'a>) -> State<'a> {
-    State {
+fn state<'a>(name: &'a str, phase: Phase<'a>) -> ServiceState<'a> {
+    ServiceState {
         name,
         phase,
         since_ms: 1,
         pid: Some(PID),
         restarts: 0,
         last_exit: None,
-        log: Kept { start: 0, end: 0 },
+        log: BufferedRange { start: 0, end: 0 },
     }
 }
 
-fn running(name: &str) -> State<'_> {
+fn running(name: &str) -> ServiceState<'_> {
     state(name, Phase::Running)
 }
 
@@ -28,14 +28,14 @@ fn connected(stream: StreamId) -> Vec<u8> {
     frames(|out| encode::event(out, stream, &Event::Connected).unwrap())
 }
 
-fn closed(stream: StreamId, state: State<'_>) -> Vec<u8> {
+fn closed(stream: StreamId, state: ServiceState<'_>) -> Vec<u8> {
     close(stream, &Outcome::Service(state))
 }
 
-const LIST: Request<'_> = Request::Service(Service::List { after: "" });
+const LIST: Request<'_> = Request::Service(ServiceRequest::List { after: "" });
 
 fn logs(from: LogStart) -> Request<'static> {
-    Request::Service(Service::Logs(Logs {
+    Request::Service(ServiceRequest::ReadLog(ReadLog {
         name: "web",
         from,
         follow: true,
@@ -55,7 +55,7 @@ async fn read_log(session: &Session, guest: &mut Guest, begins_at: u64) -> Strea
     let from = LogStart::Lines(10);
     let mut stream = session.open(&logs(from)).unwrap();
     let received = guest.recv().await;
-    assert_eq!(received, Some(FromHost::Logs(stream.id, from, WINDOW)));
+    assert_eq!(received, Some(FromHost::ReadLog(stream.id, from, WINDOW)));
     guest.send(&attached(stream.id, begins_at, 0, None)).await;
     let event = stream.next().await;
     assert!(matches!(event, Ok(StreamEvent::Attached(_))), "{event:?}");
@@ -114,7 +114,7 @@ async fn a_list_of_services_without_an_end_is_refused() {
 
 #[tokio::test]
 async fn a_service_that_nobody_asked_for_is_refused() {
-    let look = Request::Service(Service::Look { name: "web" });
+    let look = Request::Service(ServiceRequest::GetState { name: "web" });
     for request in [look, Request::List { after: 0 }, exec()] {
         let error = error_for(&request, |id| listed_service(id, "web")).await;
         assert_eq!(error, MALFORMED, "{request:?}");
@@ -137,9 +137,12 @@ async fn an_answer_with_a_name_that_is_none_is_no_answer() {
     for answer in [
         running("a b"),
         state("web", Phase::Waiting("../x")),
-        state("web", Phase::Failed(FailureReason::Need("\x07"))),
+        state(
+            "web",
+            Phase::Failed(FailureReason::DependencyFailed("\x07")),
+        ),
     ] {
-        let look = Request::Service(Service::Look { name: "web" });
+        let look = Request::Service(ServiceRequest::GetState { name: "web" });
         let mut stream = session.open(&look).unwrap();
         assert_eq!(guest.recv().await, Some(FromHost::Open(stream.id)));
         guest.send(&closed(stream.id, answer)).await;
@@ -155,9 +158,9 @@ async fn an_answer_with_a_name_that_is_none_is_no_answer() {
 #[tokio::test]
 async fn texts_about_services_are_safe_to_print() {
     let (session, mut guest) = connect().await;
-    let wait = Request::Service(Service::Wait {
+    let wait = Request::Service(ServiceRequest::Wait {
         name: "web",
-        until: Until::Ready,
+        until: WaitFor::Ready,
     });
     let mut stream = session.open(&wait).unwrap();
     assert_eq!(guest.recv().await, Some(FromHost::Open(stream.id)));
@@ -182,13 +185,13 @@ async fn what_is_asked_of_a_service_is_asked_again_over_a_new_link() {
         if_same: false,
         spec: b"",
     };
-    let until = Until::Over;
+    let until = WaitFor::Ended;
     for request in [
-        Service::Start(start),
-        Service::Wait { name, until },
-        Service::Look { name },
-        Service::Stop { name },
-        Service::Restart { name },
+        ServiceRequest::Start(start),
+        ServiceRequest::Wait { name, until },
+        ServiceRequest::GetState { name },
+        ServiceRequest::Stop { name },
+        ServiceRequest::Restart { name },
     ] {
         let (session, mut guest) = connect_serial().await;
         let mut stream = session.open(&Request::Service(request)).unwrap();
@@ -223,7 +226,7 @@ async fn a_log_goes_on_at_its_byte_and_says_what_was_dropped_meanwhile() {
     guest.answer_reset(GUEST_WINDOW).await;
     let received = guest.recv().await;
     let again = LogStart::Offset(1013);
-    assert_eq!(received, Some(FromHost::Logs(id, again, WINDOW - 6)));
+    assert_eq!(received, Some(FromHost::ReadLog(id, again, WINDOW - 6)));
     guest.send(&attached(id, 1020, 0, None)).await;
     guest.send(&data(id, Channel::Stdout, b"three")).await;
     guest
@@ -250,7 +253,7 @@ async fn a_log_that_has_not_begun_is_asked_for_as_before() {
     let mut stream = session.open(&logs(from)).unwrap();
     for _ in 0..3 {
         let received = guest.recv().await;
-        assert_eq!(received, Some(FromHost::Logs(stream.id, from, WINDOW)));
+        assert_eq!(received, Some(FromHost::ReadLog(stream.id, from, WINDOW)));
         session.drop_link();
         guest.answer_reset(GUEST_WINDOW).await;
     }
@@ -294,7 +297,7 @@ async fn a_connection_is_told_once_and_where_it_was_asked_for() {
     let dial = Request::Dial { port: 80 };
     let twice = |id| [connected(id), connected(id)].concat();
     assert_eq!(error_for(&dial, twice).await, MALFORMED);
-    let look = Request::Service(Service::Look { name: "web" });
+    let look = Request::Service(ServiceRequest::GetState { name: "web" });
     for request in [exec(), LIST, look, logs(LogStart::Lines(1)), Request::Ping] {
         let error = error_for(&request, connected).await;
         assert_eq!(error, MALFORMED, "{request:?}");

@@ -5,7 +5,7 @@
 //! 30 mtime=1350244992.023960108\n      the length counts the whole record
 //! ```
 
-use vmcell_wire::files::{Meta, Time, XattrsBuf};
+use vmcell_wire::files::{Metadata, Time, XattrsBuf};
 
 use super::ArchiveProblem;
 
@@ -143,7 +143,7 @@ impl PaxBuf {
 
     /// Adds the `user.*` attributes whose names are UTF-8 without `=`. Returns
     /// the number of the others.
-    pub(super) fn put_xattrs(&mut self, meta: &Meta<'_>) -> u64 {
+    pub(super) fn put_xattrs(&mut self, meta: &Metadata<'_>) -> u64 {
         let mut lost = 0;
         for (name, value) in meta.xattrs.iter() {
             match std::str::from_utf8(name) {

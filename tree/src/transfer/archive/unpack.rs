@@ -112,7 +112,7 @@ impl ArchiveSender<'_, '_> {
                 self.paths
                     .charge(&path, path.len() + META_SIZE + entry.meta.xattrs_size())?;
                 self.directories.insert(sort_key(&path), entry.meta);
-                if selection == Selection::Take {
+                if selection == Selection::Include {
                     self.enter(&path)?;
                 }
                 Ok(())

@@ -6,7 +6,7 @@ use std::{
 };
 
 use rustix::fs::{FileType, Mode};
-use vmcell_wire::files::{Meta, Time, Xattrs};
+use vmcell_wire::files::{Metadata, Time, Xattrs};
 
 use super::{
     ArchiveFormat,
@@ -41,7 +41,7 @@ pub(in crate::transfer) struct ArchiveWriter {
     /// The name of the entry if the tree is a single one.
     top_name: Vec<u8>,
     /// The paths so far, and for files the metadata, which hard links repeat.
-    paths: PathMap<Option<Meta<'static>>>,
+    paths: PathMap<Option<Metadata<'static>>>,
     /// The remaining bytes of the file, and the padding after them.
     left: u64,
     padding: usize,
@@ -106,12 +106,12 @@ impl ArchiveWriter {
     fn write_header(
         &mut self,
         kind: u8,
-        meta: &Meta<'_>,
+        meta: &Metadata<'_>,
         size: u64,
         link: &[u8],
         path: &[u8],
     ) -> Result<(), TreeError> {
-        let file = (kind == FILE).then_some(Meta {
+        let file = (kind == FILE).then_some(Metadata {
             xattrs: Xattrs::NONE,
             ..*meta
         });
@@ -203,7 +203,7 @@ impl Target for ArchiveWriter {
     fn enter(
         &mut self,
         _name: &[u8],
-        meta: Option<&Meta<'_>>,
+        meta: Option<&Metadata<'_>>,
         path: &[u8],
     ) -> Result<(), TreeError> {
         self.write_header(
@@ -222,7 +222,7 @@ impl Target for ArchiveWriter {
     fn begin_file(
         &mut self,
         _name: &[u8],
-        meta: &Meta<'_>,
+        meta: &Metadata<'_>,
         size: u64,
         path: &[u8],
     ) -> Result<(), TreeError> {
@@ -255,7 +255,7 @@ impl Target for ArchiveWriter {
     fn symlink(
         &mut self,
         _name: &[u8],
-        meta: &Meta<'_>,
+        meta: &Metadata<'_>,
         target: &[u8],
         path: &[u8],
     ) -> Result<(), TreeError> {
@@ -307,7 +307,7 @@ const SYMLINK: u8 = b'2';
 const DIRECTORY: u8 = b'5';
 
 /// The metadata of a directory for which the guest sent none.
-const DEFAULT_DIRECTORY_META: Meta<'static> = Meta {
+const DEFAULT_DIRECTORY_META: Metadata<'static> = Metadata {
     mode: 0o755,
     uid: 0,
     gid: 0,

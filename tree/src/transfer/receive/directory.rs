@@ -12,7 +12,7 @@ use rustix::{
     },
     io::{Errno, pwrite},
 };
-use vmcell_wire::files::{FileKind, Meta};
+use vmcell_wire::files::{FileKind, Metadata};
 
 use super::{
     Ownership, ReceiveOptions, SpecialBits, Target, TopSymlink,
@@ -84,7 +84,7 @@ impl DirectoryTarget {
     }
 
     /// Opens or creates the top directory. An existing one keeps its metadata.
-    fn enter_top(&self, meta: Option<&Meta<'_>>) -> Result<OpenDirectory, TreeError> {
+    fn enter_top(&self, meta: Option<&Metadata<'_>>) -> Result<OpenDirectory, TreeError> {
         let entry = HostEntry::open(&self.destination)?;
         let (directory, is_created) = entry.open_directory(initial_mode(meta))?;
         Ok(OpenDirectory {
@@ -110,7 +110,7 @@ impl DirectoryTarget {
         })
     }
 
-    fn permissions(&self, meta: &Meta<'_>) -> Mode {
+    fn permissions(&self, meta: &Metadata<'_>) -> Mode {
         let kept = match self.special_bits {
             SpecialBits::Drop => 0o777,
             SpecialBits::Keep => 0o7777,
@@ -119,7 +119,12 @@ impl DirectoryTarget {
     }
 
     /// Sets the metadata of an open file or directory, which has `mode` so far.
-    fn set_meta(&mut self, file: BorrowedFd<'_>, meta: &Meta<'_>, mode: Mode) -> Result<(), Errno> {
+    fn set_meta(
+        &mut self,
+        file: BorrowedFd<'_>,
+        meta: &Metadata<'_>,
+        mode: Mode,
+    ) -> Result<(), Errno> {
         // Attributes are set while the file is writable, and permissions after
         // the owner, because chown(2) clears bits.
         self.losses.xattrs += xattrs::write(file, meta.xattrs);
@@ -152,7 +157,7 @@ impl DirectoryTarget {
     fn create_symlink(
         &self,
         location: &Location,
-        meta: &Meta<'_>,
+        meta: &Metadata<'_>,
         target: &[u8],
     ) -> Result<(), Errno> {
         let directory = location.directory.as_fd();
@@ -198,7 +203,7 @@ impl Target for DirectoryTarget {
     fn enter(
         &mut self,
         name: &[u8],
-        meta: Option<&Meta<'_>>,
+        meta: Option<&Metadata<'_>>,
         path: &[u8],
     ) -> Result<(), TreeError> {
         let level = match self.levels.last() {
@@ -234,7 +239,7 @@ impl Target for DirectoryTarget {
     fn begin_file(
         &mut self,
         name: &[u8],
-        meta: &Meta<'_>,
+        meta: &Metadata<'_>,
         _size: u64,
         path: &[u8],
     ) -> Result<(), TreeError> {
@@ -298,7 +303,7 @@ impl Target for DirectoryTarget {
     fn symlink(
         &mut self,
         name: &[u8],
-        meta: &Meta<'_>,
+        meta: &Metadata<'_>,
         target: &[u8],
         path: &[u8],
     ) -> Result<(), TreeError> {
@@ -353,7 +358,7 @@ fn enter_directory(parent: BorrowedFd<'_>, name: &[u8], mode: Mode) -> Result<Ow
 }
 
 /// Returns the permissions of a directory while it is being filled.
-fn initial_mode(meta: Option<&Meta<'_>>) -> Mode {
+fn initial_mode(meta: Option<&Metadata<'_>>) -> Mode {
     match meta {
         Some(_) => Mode::RWXU,
         None => Mode::from_raw_mode(0o777),
@@ -362,7 +367,7 @@ fn initial_mode(meta: Option<&Meta<'_>>) -> Mode {
 
 /// Returns the owner and group to set. The largest ID is not valid: for
 /// chown(2) it means "unchanged".
-fn owner(meta: &Meta<'_>) -> (Option<Uid>, Option<Gid>) {
+fn owner(meta: &Metadata<'_>) -> (Option<Uid>, Option<Gid>) {
     (
         (meta.uid != u32::MAX).then(|| Uid::from_raw(meta.uid)),
         (meta.gid != u32::MAX).then(|| Gid::from_raw(meta.gid)),

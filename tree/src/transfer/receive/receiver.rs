@@ -193,8 +193,8 @@ impl RecordHandler<'_> {
             } => {
                 self.begin_entry(name)?;
                 let (size, bytes) = match content {
-                    Content::Whole(bytes) => (bytes.len() as u64, Some(bytes)),
-                    Content::Parts { size } => (size, None),
+                    Content::Inline(bytes) => (bytes.len() as u64, Some(bytes)),
+                    Content::Chunked { size } => (size, None),
                 };
                 if self.target.fills_holes() {
                     // The archive will contain this many bytes in any case.

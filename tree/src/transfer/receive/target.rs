@@ -1,4 +1,4 @@
-use vmcell_wire::files::Meta;
+use vmcell_wire::files::Metadata;
 
 use crate::transfer::TreeError;
 
@@ -12,8 +12,12 @@ pub(in crate::transfer) trait Target: Send {
     fn fills_holes(&self) -> bool;
 
     /// Creates a directory. The next entries are in it.
-    fn enter(&mut self, name: &[u8], meta: Option<&Meta<'_>>, path: &[u8])
-    -> Result<(), TreeError>;
+    fn enter(
+        &mut self,
+        name: &[u8],
+        meta: Option<&Metadata<'_>>,
+        path: &[u8],
+    ) -> Result<(), TreeError>;
 
     /// Completes the directory that was entered last.
     fn leave(&mut self, path: &[u8]) -> Result<(), TreeError>;
@@ -23,7 +27,7 @@ pub(in crate::transfer) trait Target: Send {
     fn begin_file(
         &mut self,
         name: &[u8],
-        meta: &Meta<'_>,
+        meta: &Metadata<'_>,
         size: u64,
         path: &[u8],
     ) -> Result<(), TreeError>;
@@ -41,7 +45,7 @@ pub(in crate::transfer) trait Target: Send {
     fn symlink(
         &mut self,
         name: &[u8],
-        meta: &Meta<'_>,
+        meta: &Metadata<'_>,
         target: &[u8],
         path: &[u8],
     ) -> Result<(), TreeError>;

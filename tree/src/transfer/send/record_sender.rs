@@ -69,7 +69,7 @@ impl<'s> RecordSender<'s> {
     ) -> Result<(), TreeError> {
         debug_assert!(content.len() <= MAX_INLINE);
         self.budget.charge_data(content.len() as u64, path)?;
-        let content = Content::Whole(content);
+        let content = Content::Inline(content);
         let meta = meta.as_wire();
         self.record(
             &TreeRecord::File {
@@ -88,7 +88,7 @@ impl<'s> RecordSender<'s> {
         size: u64,
         path: &[u8],
     ) -> Result<(), TreeError> {
-        let content = Content::Parts { size };
+        let content = Content::Chunked { size };
         let meta = meta.as_wire();
         self.record(
             &TreeRecord::File {

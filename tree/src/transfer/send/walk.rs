@@ -216,7 +216,7 @@ impl<'k> Walk<'_, 'k, '_> {
             meta,
             is_entered: false,
         });
-        if is_top || (selection == Selection::Take && !is_unchanged) {
+        if is_top || (selection == Selection::Include && !is_unchanged) {
             return self.enter();
         }
         Ok(())

@@ -1,7 +1,7 @@
 use std::{fs, os::unix::fs::symlink, path::Path};
 
 use proptest::prelude::*;
-use vmcell_wire::files::{Content, FileKind, Meta, TreeRecord, XattrsBuf};
+use vmcell_wire::files::{Content, FileKind, Metadata, TreeRecord, XattrsBuf};
 
 use super::{PLAIN, Stream, received_with, snapshot::snapshot};
 use crate::transfer::{Destination, ReceiveOptions, Receiver, TreeError, TreeLimit};
@@ -205,14 +205,14 @@ fn attributes_other_than_those_of_users_are_not_set() {
     let mut xattrs = XattrsBuf::new();
     assert!(xattrs.push(b"security.capability", b"x"));
     assert!(xattrs.push(b"trusted.overlay.opaque", b"y"));
-    let meta = Meta {
+    let meta = Metadata {
         xattrs: xattrs.as_xattrs(),
         ..PLAIN
     };
     let record = TreeRecord::File {
         name: b"",
         meta,
-        content: Content::Whole(b"x"),
+        content: Content::Inline(b"x"),
     };
     let received = Stream::default().record(&record).received(&to).unwrap();
     assert_eq!(received.lost_xattrs, 2);

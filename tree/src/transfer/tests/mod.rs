@@ -17,14 +17,14 @@ mod hostile_archives;
 use std::path::Path;
 
 use bytes::Bytes;
-use vmcell_wire::files::{Content, Meta, Time, TreeRecord, Xattrs, record};
+use vmcell_wire::files::{Content, Metadata, Time, TreeRecord, Xattrs, record};
 
 use super::{
     Destination, ReceiveOptions, Received, Receiver, SendOptions, Sent, Source, TopSymlink,
     TreeError, send,
 };
 
-const PLAIN: Meta<'static> = Meta {
+const PLAIN: Metadata<'static> = Metadata {
     mode: 0o644,
     uid: 0,
     gid: 0,
@@ -96,7 +96,7 @@ impl Stream {
     }
 
     fn enter(self, name: &[u8]) -> Self {
-        let meta = Some(Meta {
+        let meta = Some(Metadata {
             mode: 0o755,
             ..PLAIN
         });
@@ -111,7 +111,7 @@ impl Stream {
         self.record(&TreeRecord::File {
             name,
             meta: PLAIN,
-            content: Content::Whole(content),
+            content: Content::Inline(content),
         })
     }
 
@@ -119,7 +119,7 @@ impl Stream {
         self.record(&TreeRecord::File {
             name,
             meta: PLAIN,
-            content: Content::Parts { size },
+            content: Content::Chunked { size },
         })
     }
 

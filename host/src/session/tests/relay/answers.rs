@@ -137,7 +137,7 @@ async fn every_answer_reaches_the_visitor() {
         assert!(right, "{request:?}");
     }
     let background = Start {
-        lifetime: Lifetime::Background,
+        mode: ProcessMode::Background,
         ..start(5)
     };
     let mut stream = client.open(&Request::Start(background)).unwrap();

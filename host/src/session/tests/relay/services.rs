@@ -4,15 +4,15 @@ use super::*;
 
 /// A failed service. The reason has the maximum length, and grows when it is made
 /// safe to print.
-fn failed() -> State<'static> {
-    State {
+fn failed() -> ServiceState<'static> {
+    ServiceState {
         name: "web",
         phase: Phase::Failed(FailureReason::NotReady(bells())),
         since_ms: 12,
         pid: None,
         restarts: 3,
         last_exit: Some(exit(7)),
-        log: Kept { start: 5, end: 9 },
+        log: BufferedRange { start: 5, end: 9 },
     }
 }
 
@@ -23,7 +23,7 @@ fn bells() -> &'static str {
 
 async fn opened(guest: &mut Guest) -> StreamId {
     match guest.recv().await {
-        Some(FromHost::Open(id) | FromHost::Logs(id, ..)) => id,
+        Some(FromHost::Open(id) | FromHost::ReadLog(id, ..)) => id,
         other => panic!("{other:?}"),
     }
 }
@@ -32,7 +32,7 @@ async fn opened(guest: &mut Guest) -> StreamId {
 async fn the_state_of_a_service_reaches_a_visitor_as_it_is() {
     let (session, mut guest) = owner().await;
     let client = new_client(&session).await;
-    let look = Request::Service(Service::Look { name: "web" });
+    let look = Request::Service(ServiceRequest::GetState { name: "web" });
     let mut stream = client.open(&look).unwrap();
     let id = opened(&mut guest).await;
     guest.send(&close(id, &Outcome::Service(failed()))).await;
@@ -43,7 +43,7 @@ async fn the_state_of_a_service_reaches_a_visitor_as_it_is() {
     assert_eq!((received.name.as_str(), received.restarts), ("web", 3));
     assert_eq!((received.since_ms, received.pid), (12, None));
     assert_eq!(received.last_exit, Some(exit(7)));
-    assert_eq!(received.log, Kept { start: 5, end: 9 });
+    assert_eq!(received.log, BufferedRange { start: 5, end: 9 });
     let ServicePhase::Failed(ServiceFailureReason::NotReady(text)) = received.phase else {
         panic!("{received:?}");
     };
@@ -55,11 +55,11 @@ async fn the_state_of_a_service_reaches_a_visitor_as_it_is() {
 async fn a_visitor_lists_services() {
     let (session, mut guest) = owner().await;
     let client = new_client(&session).await;
-    let list = Request::Service(Service::List { after: "" });
+    let list = Request::Service(ServiceRequest::List { after: "" });
     let mut stream = client.open(&list).unwrap();
     let id = opened(&mut guest).await;
     for name in ["a", "b"] {
-        let state = State { name, ..failed() };
+        let state = ServiceState { name, ..failed() };
         let frame = frames(|out| encode::event(out, id, &Event::Service(state)).unwrap());
         guest.send(&frame).await;
     }
@@ -79,13 +79,13 @@ async fn a_visitor_lists_services() {
 async fn a_visitor_follows_a_log_over_a_link_that_breaks_behind_the_owner() {
     let (session, mut guest) = owner().await;
     let client = new_client(&session).await;
-    let logs = Logs {
+    let logs = ReadLog {
         name: "web",
         from: LogStart::Offset(0),
         follow: true,
         window: WINDOW,
     };
-    let request = Request::Service(Service::Logs(logs));
+    let request = Request::Service(ServiceRequest::ReadLog(logs));
     let mut stream = client.open(&request).unwrap();
     let id = opened(&mut guest).await;
     guest.send(&attached(id, 50, 0, None)).await;
@@ -94,7 +94,7 @@ async fn a_visitor_follows_a_log_over_a_link_that_breaks_behind_the_owner() {
     assert!(matches!(event, Ok(StreamEvent::Attached(_))), "{event:?}");
     session.drop_link();
     guest.answer_reset(GUEST_WINDOW).await;
-    let Some(FromHost::Logs(again, LogStart::Offset(offset), _)) = guest.recv().await else {
+    let Some(FromHost::ReadLog(again, LogStart::Offset(offset), _)) = guest.recv().await else {
         panic!("the log was not asked for again");
     };
     // The bytes may have been on their way when the link broke.

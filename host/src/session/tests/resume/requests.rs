@@ -230,7 +230,7 @@ async fn what_is_gone_when_it_is_to_be_removed_again_was_removed() {
         Request::Forget {
             process: Selector::Id(ID),
         },
-        Request::Service(Service::Remove { name: "web" }),
+        Request::Service(ServiceRequest::Remove { name: "web" }),
     ] {
         let (session, mut guest) = connect_serial().await;
         // A first request fails with the agent's answer.
@@ -256,7 +256,7 @@ async fn what_is_gone_when_it_is_to_be_removed_again_was_removed() {
 async fn a_start_in_the_background_is_asked_again_with_its_ticket() {
     let (session, mut guest) = connect_serial().await;
     let background = Start {
-        lifetime: Lifetime::Background,
+        mode: ProcessMode::Background,
         ..start(99)
     };
     let mut stream = session.open(&Request::Start(background)).unwrap();

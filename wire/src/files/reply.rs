@@ -1,12 +1,12 @@
 use serde::{Deserialize, Serialize};
 
-use super::work::Time;
+use super::operation::Time;
 use crate::{failure::Failure, limits::MAX_PATH};
 
 /// A reply to a file operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub enum Answer<'a> {
+pub enum FileReply<'a> {
     /// An entry.
     #[serde(borrow)]
     Entry(FileEntry<'a>),
@@ -33,7 +33,7 @@ pub enum Answer<'a> {
     },
 }
 
-impl Answer<'_> {
+impl FileReply<'_> {
     /// Returns whether all texts and paths are within their limits.
     pub fn is_valid(&self) -> bool {
         match self {

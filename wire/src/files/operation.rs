@@ -2,14 +2,14 @@ use serde::{Deserialize, Serialize};
 
 /// A request for a file operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Files<'a> {
+pub struct FileRequest<'a> {
     /// The directory to which the operation is confined: an absolute path
     /// without symbolic links.
     #[serde(with = "serde_bytes")]
     pub root: &'a [u8],
     /// The operation.
     #[serde(borrow)]
-    pub work: Work<'a>,
+    pub operation: FileOperation<'a>,
 }
 
 /// A file operation. Paths are relative to the root; the empty path is the root
@@ -21,7 +21,7 @@ pub struct Files<'a> {
 /// neither by root nor by the owner of its target is rejected in the same way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub enum Work<'a> {
+pub enum FileOperation<'a> {
     /// Reads a file.
     Read {
         /// The file; links are followed.
@@ -135,7 +135,7 @@ pub enum Work<'a> {
         #[serde(borrow)]
         owner: Owner<'a>,
     },
-    /// Computes the disk usage of a tree: [`Answer::Usage`](super::Answer::Usage).
+    /// Computes the disk usage of a tree: [`FileReply::Usage`](super::FileReply::Usage).
     Usage {
         /// The top of the tree.
         #[serde(with = "serde_bytes")]
@@ -183,9 +183,9 @@ pub struct Write<'a> {
     #[serde(with = "serde_bytes")]
     pub path: &'a [u8],
     /// Where in the file the bytes go.
-    pub place: WritePlace,
+    pub write_mode: WriteMode,
     /// The precondition.
-    pub expect: Expect,
+    pub precondition: Precondition,
     /// Its permissions. By default those of the old file, or 0644.
     pub mode: Option<u16>,
     /// Its owner.
@@ -199,7 +199,7 @@ pub struct Write<'a> {
 
 /// Where in a file written bytes go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum WritePlace {
+pub enum WriteMode {
     /// They replace the whole file atomically: readers see either the old or
     /// the new contents.
     Replace,
@@ -212,7 +212,7 @@ pub enum WritePlace {
 /// The precondition of a change. If it is not met, the change fails with a
 /// [conflict](crate::FailureKind::Conflict).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Expect {
+pub enum Precondition {
     /// No precondition.
     Anything,
     /// The file does not exist.
