@@ -87,7 +87,7 @@ impl Agent {
     }
 
     fn greet(&mut self, session: &mut LinkSession, hello: &Hello<'_>) -> Result<(), LinkError> {
-        session.peer_window = Some(hello.window);
+        session.greeted(hello);
         self.on_first_hello();
         let mut answer = Hello::new(BUILD, INPUT_WINDOW, self.boot_id);
         if !self.has_clock {

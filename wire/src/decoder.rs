@@ -4,9 +4,11 @@ use serde::Deserialize;
 
 use crate::{
     error::WireError,
+    event::Event,
     frame::{Channel, Header, Kind, Peer, StreamId},
     hello::Hello,
-    message::{Event, Outcome, Request},
+    outcome::Outcome,
+    request::Request,
 };
 
 /// Turns bytes from a link, in pieces of any size, into frames.
@@ -69,6 +71,8 @@ pub enum Item<'a> {
         stream: StreamId,
         /// The event.
         event: Event<'a>,
+        /// The event as it was encoded.
+        payload: &'a [u8],
     },
     /// A stream ended.
     Close {
@@ -76,6 +80,8 @@ pub enum Item<'a> {
         stream: StreamId,
         /// The outcome.
         outcome: Outcome<'a>,
+        /// The outcome as it was encoded.
+        payload: &'a [u8],
     },
     /// The host cancels the stream.
     Cancel {
@@ -263,6 +269,19 @@ pub(crate) fn message<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Wire
     }
 }
 
+/// As [`message`], but returns `None` for a message with a variant that this
+/// version of the crate does not know: the sender may be newer.
+pub(crate) fn known_message<'a, T: Deserialize<'a>>(
+    bytes: &'a [u8],
+) -> Result<Option<T>, WireError> {
+    match postcard::take_from_bytes(bytes) {
+        Ok((message, [])) => Ok(Some(message)),
+        // What serde's generated code reports for a variant out of range.
+        Err(postcard::Error::SerdeDeCustom) => Ok(None),
+        Ok(_) | Err(_) => Err(WireError::Malformed),
+    }
+}
+
 fn control_item(header: Header, payload: &[u8]) -> Result<Item<'_>, WireError> {
     let Some(stream) = header.stream else {
         let hello: Hello<'_> = message(payload)?;
@@ -274,20 +293,16 @@ fn control_item(header: Header, payload: &[u8]) -> Result<Item<'_>, WireError> {
             Ok(request) => Item::Open { stream, request },
             Err(_) => Item::OpenUnknown { stream },
         },
-        Kind::Event => {
-            let event: Event<'_> = message(payload)?;
-            if !event.is_valid() {
-                return Err(WireError::Malformed);
-            }
-            Item::Event { stream, event }
-        }
-        Kind::Close => {
-            let outcome: Outcome<'_> = message(payload)?;
-            if !outcome.is_valid() {
-                return Err(WireError::Malformed);
-            }
-            Item::Close { stream, outcome }
-        }
+        Kind::Event => Item::Event {
+            stream,
+            event: Event::decode(payload)?,
+            payload,
+        },
+        Kind::Close => Item::Close {
+            stream,
+            outcome: Outcome::decode(payload)?,
+            payload,
+        },
         Kind::Cancel => Item::Cancel { stream },
         Kind::Ack => Item::Ack { stream },
         Kind::End(channel) => Item::End { stream, channel },

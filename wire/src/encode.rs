@@ -9,10 +9,12 @@ use serde::Serialize;
 
 use crate::{
     error::WireError,
+    event::Event,
     frame::{Channel, Header, Kind, StreamId},
     hello::Hello,
     limits::MAX_PAYLOAD,
-    message::{Event, Outcome, Request},
+    outcome::Outcome,
+    request::Request,
 };
 
 /// Appends a [`Hello`].
@@ -46,6 +48,30 @@ pub fn event(out: &mut Vec<u8>, stream: StreamId, event: &Event<'_>) -> Result<(
 /// See [`open`].
 pub fn close(out: &mut Vec<u8>, stream: StreamId, outcome: &Outcome<'_>) -> Result<(), WireError> {
     message(out, Some(stream), Kind::Close, outcome)
+}
+
+/// Appends the end of a stream, with an outcome that is encoded already.
+///
+/// # Errors
+/// See [`open`].
+pub fn close_with_payload(
+    out: &mut Vec<u8>,
+    stream: StreamId,
+    payload: &[u8],
+) -> Result<(), WireError> {
+    encoded(out, stream, Kind::Close, payload)
+}
+
+/// Appends an event of a stream that is encoded already.
+///
+/// # Errors
+/// See [`open`].
+pub fn event_with_payload(
+    out: &mut Vec<u8>,
+    stream: StreamId,
+    payload: &[u8],
+) -> Result<(), WireError> {
+    encoded(out, stream, Kind::Event, payload)
 }
 
 /// Appends the frame with which the host cancels a stream.
@@ -93,6 +119,26 @@ pub fn data_header(
         kind: Kind::Data(channel),
     };
     Ok(header.to_bytes())
+}
+
+fn encoded(
+    out: &mut Vec<u8>,
+    stream: StreamId,
+    kind: Kind,
+    payload: &[u8],
+) -> Result<(), WireError> {
+    let length = u32::try_from(payload.len())
+        .ok()
+        .filter(|length| (1..=MAX_PAYLOAD).contains(length))
+        .ok_or(WireError::TooLarge)?;
+    let header = Header {
+        length,
+        stream: Some(stream),
+        kind,
+    };
+    out.extend_from_slice(&header.to_bytes());
+    out.extend_from_slice(payload);
+    Ok(())
 }
 
 fn empty_frame(out: &mut Vec<u8>, stream: StreamId, kind: Kind) {

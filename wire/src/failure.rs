@@ -1,4 +1,4 @@
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::limits::MAX_FAILURE_TEXT;
 
@@ -21,7 +21,7 @@ pub struct Failure<'a> {
 
 impl<'a> Failure<'a> {
     /// Creates a failure without an errno.
-    pub fn new(kind: FailureKind, stage: Stage, text: &'a str) -> Self {
+    pub const fn new(kind: FailureKind, stage: Stage, text: &'a str) -> Self {
         Self {
             kind,
             errno: 0,
@@ -47,7 +47,10 @@ impl<'a> Failure<'a> {
 }
 
 /// The kind of a failure, grouped by what the caller can do about it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+///
+/// A kind that this version of the crate does not know is decoded as
+/// [`Other`](Self::Other).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub enum FailureKind {
     /// The request itself is invalid.
@@ -68,6 +71,17 @@ pub enum FailureKind {
 }
 
 impl FailureKind {
+    /// All kinds, in the order of their numbers.
+    pub const ALL: [Self; 7] = [
+        Self::Invalid,
+        Self::NotFound,
+        Self::Denied,
+        Self::Limit,
+        Self::Unsupported,
+        Self::Other,
+        Self::Conflict,
+    ];
+
     /// Returns the kind for an errno of Linux (errno(3)).
     pub fn from_errno(errno: u16) -> Self {
         match errno {
@@ -88,8 +102,20 @@ impl FailureKind {
     }
 }
 
+impl<'de> Deserialize<'de> for FailureKind {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let number = u32::deserialize(deserializer)?;
+        Ok(numbered(&Self::ALL, number).unwrap_or(Self::Other))
+    }
+}
+
+/// Returns the value with this number. A variant is encoded as its number is.
+fn numbered<T: Copy>(all: &[T], number: u32) -> Option<T> {
+    all.get(usize::try_from(number).ok()?).copied()
+}
+
 /// How far a request got before it failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub enum Stage {
     /// Reading the request.
@@ -120,4 +146,34 @@ pub enum Stage {
     Service,
     /// Connecting to a port of the guest.
     Dial,
+    /// A stage that this version of the crate does not know. It is never sent.
+    #[serde(skip)]
+    Unknown,
+}
+
+impl Stage {
+    /// All stages that are sent, in the order of their numbers.
+    pub const ALL: [Self; 14] = [
+        Self::Request,
+        Self::Cgroup,
+        Self::Pipes,
+        Self::Clone,
+        Self::Setup,
+        Self::WorkingDirectory,
+        Self::Exec,
+        Self::User,
+        Self::Limits,
+        Self::Process,
+        Self::File,
+        Self::Terminal,
+        Self::Service,
+        Self::Dial,
+    ];
+}
+
+impl<'de> Deserialize<'de> for Stage {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let number = u32::deserialize(deserializer)?;
+        Ok(numbered(&Self::ALL, number).unwrap_or(Self::Unknown))
+    }
 }

@@ -85,6 +85,8 @@ impl Capabilities {
     pub const CLOCK: Self = Self(1 << 6);
     /// Listing and killing processes that outlived their command.
     pub const TREES: Self = Self(1 << 7);
+    /// Reporting at power-off whether the disk is clean.
+    pub const DISK_REPORT: Self = Self(1 << 8);
 
     /// All features that this version of the crate defines.
     pub const ALL: Self = Self(
@@ -95,11 +97,12 @@ impl Capabilities {
             | Self::SERVICES.0
             | Self::PORTS.0
             | Self::CLOCK.0
-            | Self::TREES.0,
+            | Self::TREES.0
+            | Self::DISK_REPORT.0,
     );
 
     /// The display name of each feature.
-    const NAMES: [(Self, &'static str); 8] = [
+    const NAMES: [(Self, &'static str); 9] = [
         (Self::PROCESSES, "processes"),
         (Self::POWER_OFF, "power-off"),
         (Self::FILES, "files"),
@@ -108,6 +111,7 @@ impl Capabilities {
         (Self::PORTS, "ports"),
         (Self::CLOCK, "clock"),
         (Self::TREES, "trees"),
+        (Self::DISK_REPORT, "disk-report"),
     ];
 
     /// Returns the names of the features in this set. Skips bits that this

@@ -63,16 +63,19 @@ pub mod credit;
 mod decoder;
 pub mod encode;
 mod error;
+mod event;
 mod failure;
 pub mod files;
 pub mod frame;
 mod hello;
 pub mod limits;
-mod message;
 pub mod namespaces;
+mod outcome;
 mod packed;
 pub mod pattern;
 mod process;
+mod request;
+mod request_properties;
 pub mod reset;
 mod rlimits;
 pub mod service;
@@ -80,13 +83,16 @@ pub mod terminal;
 
 pub use decoder::{Decoder, Item};
 pub use error::WireError;
+pub use event::{Attached, Event};
 pub use failure::{Failure, FailureKind, Stage};
 pub use frame::{Channel, Header, Kind, Peer, StreamId};
 pub use hello::{Capabilities, GENERATION, Hello, MAGIC};
-pub use message::{Attached, Event, Outcome, Request};
+pub use outcome::Outcome;
 pub use packed::{PackedStrings, PackedStringsBuf};
 pub use process::{
     Attach, BufferedRange, CgroupLimits, Exit, ExitCause, Output, Position, ProcessEntry,
     ProcessMode, ProcessTree, Resume, Selector, Start, Stdin,
 };
+pub use request::Request;
+pub use request_properties::{Outputs, Recovery, StartEvent};
 pub use rlimits::{Rlimit, Rlimits, RlimitsBuf};

@@ -123,6 +123,10 @@ pub struct Position {
 impl Position {
     /// The offset that means the current end of the output.
     pub const NOW: u64 = u64::MAX;
+
+    pub(crate) const fn with_window(self, window: u32) -> Self {
+        Self { window, ..self }
+    }
 }
 
 /// Identifies a process.

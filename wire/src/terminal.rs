@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     limits::{MAX_COMMAND, MAX_PATH},
     process::{Position, Selector, Start},
+    request_properties::{Outputs, Recovery},
 };
 
 /// A request about terminals.
@@ -68,6 +69,45 @@ pub enum TerminalRequest<'a> {
         /// Lists only terminals with larger ids.
         after: u32,
     },
+}
+
+impl TerminalRequest<'_> {
+    pub(crate) const fn recovery(&self) -> Recovery {
+        match self {
+            Self::Attach(_) => Recovery::Reattach,
+            // The agent recognises a repeated start by its ticket. The others have
+            // no further effect.
+            Self::Open(_) | Self::Resize { .. } | Self::GetState { .. } | Self::Rename { .. } => {
+                Recovery::Repeat
+            }
+            Self::List { .. } => Recovery::RepeatList,
+            // A second signal or input has a second effect.
+            Self::Signal { .. } | Self::WriteInput(_) => Recovery::Fail,
+        }
+    }
+
+    pub(crate) const fn outputs(&self) -> Outputs {
+        match self {
+            Self::Attach(attach) => Outputs::stdout(attach.output.window),
+            Self::Open(_)
+            | Self::Resize { .. }
+            | Self::Signal { .. }
+            | Self::WriteInput(_)
+            | Self::GetState { .. }
+            | Self::Rename { .. }
+            | Self::List { .. } => Outputs::NONE,
+        }
+    }
+
+    pub(crate) const fn with_window(self, window: u32) -> Self {
+        match self {
+            Self::Attach(attach) => Self::Attach(AttachTerminal {
+                output: attach.output.with_window(window),
+                ..attach
+            }),
+            _ => self,
+        }
+    }
 }
 
 /// The parameters of starting a program on a new terminal.

@@ -259,10 +259,32 @@ fn item(peer: Peer) -> BoxedStrategy<Item<'static>> {
         .boxed(),
         Peer::Guest => prop_oneof![
             both,
-            (stream(), event()).prop_map(|(stream, event)| Item::Event { stream, event }),
-            (stream(), outcome()).prop_map(|(stream, outcome)| Item::Close { stream, outcome }),
+            (stream(), event()).prop_map(|(stream, event)| event_item(stream, event)),
+            (stream(), outcome()).prop_map(|(stream, outcome)| close_item(stream, outcome)),
         ]
         .boxed(),
+    }
+}
+
+fn event_item(stream: StreamId, event: Event<'static>) -> Item<'static> {
+    let mut frame = Vec::new();
+    encode::event(&mut frame, stream, &event).unwrap();
+    let payload = &leak(frame)[Header::SIZE..];
+    Item::Event {
+        stream,
+        event,
+        payload,
+    }
+}
+
+fn close_item(stream: StreamId, outcome: Outcome<'static>) -> Item<'static> {
+    let mut frame = Vec::new();
+    encode::close(&mut frame, stream, &outcome).unwrap();
+    let payload = &leak(frame)[Header::SIZE..];
+    Item::Close {
+        stream,
+        outcome,
+        payload,
     }
 }
 
@@ -295,8 +317,10 @@ fn write(item: &Item<'_>, out: &mut Vec<u8>) {
         Item::Open { stream, request } => encode::open(out, stream, &request).unwrap(),
         // A request variant that only a later generation has.
         Item::OpenUnknown { stream } => raw(out, stream, Kind::Open, &[0x7f, 1, 2]),
-        Item::Event { stream, event } => encode::event(out, stream, &event).unwrap(),
-        Item::Close { stream, outcome } => encode::close(out, stream, &outcome).unwrap(),
+        Item::Event { stream, event, .. } => encode::event(out, stream, &event).unwrap(),
+        Item::Close {
+            stream, outcome, ..
+        } => encode::close(out, stream, &outcome).unwrap(),
         Item::Cancel { stream } => encode::cancel(out, stream),
         Item::Ack { stream } => encode::ack(out, stream),
         Item::Data {
@@ -576,7 +600,13 @@ fn a_listed_process_with_a_text_past_its_limit_is_refused() {
         match Decoder::new(Peer::Guest).decode(&mut &bytes[..]) {
             Ok(item) => {
                 let event = Event::Listed(entry);
-                assert_eq!(item, Some(Item::Event { stream, event }));
+                let payload = &bytes[Header::SIZE..];
+                let expected = Item::Event {
+                    stream,
+                    event,
+                    payload,
+                };
+                assert_eq!(item, Some(expected));
                 false
             }
             Err(error) => {

@@ -549,13 +549,15 @@ proptest! {
         let mut bytes = Vec::new();
         encode::close(&mut bytes, stream(), &outcome).unwrap();
         let mut decoder = Decoder::new(Peer::Guest);
-        let item = Item::Close { stream: stream(), outcome };
+        let payload = &bytes[8..];
+        let item = Item::Close { stream: stream(), outcome, payload };
         prop_assert_eq!(decoder.decode(&mut &bytes[..]), Ok(Some(item)));
         let event = Event::Service(state);
         let mut bytes = Vec::new();
         encode::event(&mut bytes, stream(), &event).unwrap();
         let mut decoder = Decoder::new(Peer::Guest);
-        let item = Item::Event { stream: stream(), event };
+        let payload = &bytes[8..];
+        let item = Item::Event { stream: stream(), event, payload };
         prop_assert_eq!(decoder.decode(&mut &bytes[..]), Ok(Some(item)));
     }
 

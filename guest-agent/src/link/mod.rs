@@ -23,7 +23,8 @@ use rustix::{
     io::Errno,
 };
 use vmcell_wire::{
-    Decoder, Item, Outcome, Peer, StreamId, WireError, encode, limits::MAX_STREAMS, reset::Nonce,
+    Decoder, Event, Hello, Item, Outcome, Peer, StreamId, WireError, limits::MAX_STREAMS,
+    reset::Nonce,
 };
 
 use crate::{
@@ -301,6 +302,12 @@ impl LinkSession {
         }
     }
 
+    /// Handles the host's hello.
+    pub(crate) fn greeted(&mut self, hello: &Hello<'_>) {
+        self.peer_window = Some(hello.window);
+        self.outgoing.set_host_capabilities(hello.capabilities);
+    }
+
     /// Returns the size of the host's receive windows.
     pub(crate) fn window(&self) -> u32 {
         self.peer_window.unwrap_or(0)
@@ -344,7 +351,21 @@ impl LinkSession {
         outcome: &Outcome<'_>,
     ) -> Result<(), LinkError> {
         self.streams.remove(&stream);
-        Ok(encode::close(self.control(), stream, outcome)?)
+        Ok(self.outgoing.close(stream, outcome)?)
+    }
+
+    /// Adds an event of a stream that must be written now.
+    pub(crate) fn event(&mut self, stream: StreamId, event: &Event<'_>) -> Result<(), LinkError> {
+        Ok(self.outgoing.event(stream, event)?)
+    }
+
+    /// Adds an event of a stream that can wait.
+    pub(crate) fn deferred_event(
+        &mut self,
+        stream: StreamId,
+        event: &Event<'_>,
+    ) -> Result<(), LinkError> {
+        Ok(self.outgoing.deferred_event(stream, event)?)
     }
 
     /// Returns whether a stream with this id may be opened.

@@ -1,13 +1,15 @@
 use alloc::vec::Vec;
 
 use rustix::{fd::OwnedFd, io::Errno};
-use vmcell_wire::{Channel, Header, StreamId, WireError, encode};
+use vmcell_wire::{Capabilities, Channel, Event, Header, Outcome, StreamId, WireError, encode};
 
 use super::{LinkError, staged::StagedFrames};
 use crate::{job::JobId, process::ProcessId, tasks::Tasks};
 
 /// The frames to be written to a link.
 pub(crate) struct Outgoing {
+    /// What the host's hello announced.
+    host: Capabilities,
     writable: bool,
     /// Whether the control frames must be written now; otherwise they wait for
     /// another frame.
@@ -95,6 +97,7 @@ const RETAINED_CAPACITY: usize = 4096;
 impl Outgoing {
     pub(super) fn new() -> Self {
         Self {
+            host: Capabilities::NONE,
             writable: true,
             urgent: false,
             control: Vec::new(),
@@ -106,6 +109,40 @@ impl Outgoing {
 
     pub(super) fn on_ready(&mut self) {
         self.writable = true;
+    }
+
+    /// Restricts what is sent to what the host knows.
+    pub(super) fn set_host_capabilities(&mut self, host: Capabilities) {
+        self.host = host;
+    }
+
+    /// Adds the end of a stream, which must be written now.
+    pub(super) fn close(
+        &mut self,
+        stream: StreamId,
+        outcome: &Outcome<'_>,
+    ) -> Result<(), WireError> {
+        let outcome = outcome.for_host(self.host);
+        encode::close(self.control(), stream, &outcome)
+    }
+
+    /// Adds an event that must be written now.
+    pub(super) fn event(&mut self, stream: StreamId, event: &Event<'_>) -> Result<(), WireError> {
+        self.urgent = true;
+        self.deferred_event(stream, event)
+    }
+
+    /// Adds an event that can wait. An event that the host does not know is
+    /// dropped.
+    pub(super) fn deferred_event(
+        &mut self,
+        stream: StreamId,
+        event: &Event<'_>,
+    ) -> Result<(), WireError> {
+        match self.host.contains(event.capability()) {
+            true => encode::event(&mut self.control, stream, event),
+            false => Ok(()),
+        }
     }
 
     /// Returns the buffer for control frames that must be written now.

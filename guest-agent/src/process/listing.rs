@@ -1,7 +1,7 @@
 use alloc::vec::Vec;
 
 use vmcell_wire::{
-    Event, Outcome, PackedStringsBuf, ProcessTree, StreamId, encode,
+    Event, Outcome, PackedStringsBuf, ProcessTree, StreamId,
     limits::{MAX_DESCENDANTS, MAX_LISTED},
 };
 
@@ -54,7 +54,7 @@ impl Agent {
                 names: names.as_packed(),
                 more: left.more,
             };
-            encode::event(session.deferred_control(), stream, &Event::ListedTree(tree))?;
+            session.deferred_event(stream, &Event::ListedTree(tree))?;
             if examined >= MAX_EXAMINED {
                 break;
             }

@@ -2,7 +2,7 @@
 
 use vmcell_wire::{
     Attach, Attached, Event, Failure, FailureKind, Outcome, Position, ProcessMode, Resume,
-    Selector, Stage, Start, StreamId, encode,
+    Selector, Stage, Start, StreamId,
     limits::{MAX_LISTED, MAX_WINDOW},
 };
 
@@ -214,7 +214,7 @@ impl Agent {
         let event = Event::Attached(attached);
         let stream = caller.stream;
         // Such an event always fits into a frame.
-        let _ = encode::event(session.control(), stream, &event);
+        let _ = session.event(stream, &event);
         let watching =
             ProcessStream::watcher(caller, id, positions, stdin.map(|stdin| stdin.window));
         session.streams.insert(stream, Stream::Process(watching));
@@ -305,7 +305,7 @@ impl Agent {
         let mut processes = self.tasks.processes.visible().filter(listed);
         for (id, process) in processes.by_ref().take(MAX_LISTED) {
             let event = Event::Listed(process.entry(id, now));
-            encode::event(session.deferred_control(), stream, &event)?;
+            session.deferred_event(stream, &event)?;
         }
         let more = processes.next().is_some();
         session.close(stream, &Outcome::EndOfList { more })

@@ -1,7 +1,7 @@
 //! Handlers of requests about services.
 
 use vmcell_wire::{
-    Attached, Channel, Event, Failure, FailureKind, Outcome, Stage, StreamId, encode,
+    Attached, Channel, Event, Failure, FailureKind, Outcome, Stage, StreamId,
     limits::{MAX_LISTED, MAX_WINDOW},
     service::{ReadLog, ServiceRequest, StartService},
 };
@@ -162,7 +162,7 @@ impl Agent {
         let mut services = known.filter(|service| service.name.as_str() > after);
         for service in services.by_ref().take(MAX_LISTED) {
             let event = Event::Service(service.state());
-            encode::event(session.deferred_control(), stream, &event)?;
+            session.deferred_event(stream, &event)?;
         }
         let more = services.next().is_some();
         session.close(stream, &Outcome::EndOfList { more })
@@ -193,7 +193,7 @@ impl Agent {
             stdin: None,
         });
         // Such an event always fits into a frame.
-        let _ = encode::event(session.deferred_control(), stream, &event);
+        let _ = session.deferred_event(stream, &event);
         let wait_for = WaitCondition::log(Channel::Stdout, position, end);
         self.wait_for_service(session, stream, logs.name, wait_for)
     }

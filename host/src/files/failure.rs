@@ -1,9 +1,9 @@
 use std::path::Path;
 
-use vmcell_wire::FailureKind;
+use vmcell_wire::{Failure, FailureKind};
 
 use super::path::display_path;
-use crate::session::Failed;
+use crate::printable;
 
 /// Why an operation on a guest's file failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -41,7 +41,7 @@ pub enum FileFailureKind {
 }
 
 impl FileFailure {
-    pub(crate) fn from_guest(failed: Failed, path: &Path) -> Self {
+    pub(crate) fn from_wire(failed: &Failure<'_>, path: &Path) -> Self {
         Self {
             path: match display_path(path) {
                 path if path.is_empty() => ".".to_owned(),
@@ -57,7 +57,7 @@ impl FileFailure {
                 _ => FileFailureKind::Other,
             },
             errno: (failed.errno != 0).then_some(failed.errno.into()),
-            text: failed.text.replace(['\n', '\t'], "\u{fffd}"),
+            text: printable(failed.text.as_bytes()).replace(['\n', '\t'], "\u{fffd}"),
         }
     }
 

@@ -7,7 +7,7 @@ use std::{
 use bytes::{Buf, Bytes};
 use tokio::sync::OwnedSemaphorePermit;
 use vmcell_wire::{
-    Channel, WireError,
+    Channel, Outcome, WireError,
     files::{
         FileReply,
         record::{self, Piece},
@@ -17,7 +17,7 @@ use vmcell_wire::{
 use super::FileFailure;
 use crate::{
     error::Error,
-    session::{Closing, LinkError, Stream, StreamEvent, StreamInput},
+    session::{LinkError, Stream, StreamEvent, StreamInput},
     vm::Vm,
 };
 
@@ -79,14 +79,17 @@ impl Job {
         }
         Poll::Ready(match ready!(self.stream.poll_next(context)) {
             Ok(StreamEvent::Data(Channel::Stdout, bytes)) => Ok(Some(bytes)),
-            Ok(StreamEvent::Closed(Closing::Done)) => {
-                self.is_done = true;
-                Ok(None)
-            }
-            Ok(StreamEvent::Closed(Closing::Failed(failed))) => {
-                let failure = FileFailure::from_guest(failed, &self.subject);
-                Err(JobError::Error(failure.into()))
-            }
+            Ok(StreamEvent::Closed(closing)) => match closing.outcome() {
+                Outcome::Done => {
+                    self.is_done = true;
+                    Ok(None)
+                }
+                Outcome::Failed(failure) => {
+                    let failure = FileFailure::from_wire(&failure, &self.subject);
+                    Err(JobError::Error(failure.into()))
+                }
+                _ => Err(JobError::Error(Error::unexpected_reply())),
+            },
             Ok(_) => Err(JobError::Error(Error::unexpected_reply())),
             Err(lost) => Err(JobError::Link(lost)),
         })

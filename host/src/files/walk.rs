@@ -6,7 +6,7 @@ use std::{
 use vmcell_wire::files::{self as wire, FileOperation, FileReply};
 
 use super::{Entry, FileFailure, Files, Job, WalkOptions};
-use crate::{error::Error, result_budget::ResultBudget, session::Failed};
+use crate::{error::Error, result_budget::ResultBudget};
 
 impl Files {
     /// Lists a directory, sorted by name: at most
@@ -189,7 +189,7 @@ fn entry_or_problem(answer: FileReply<'_>, top: &Path) -> Result<Entry, Option<W
         FileReply::Entry(entry) => Ok(Entry::from_guest(&entry, top)),
         FileReply::Problem { path, failure } => {
             let path = top.join(vmcell_tree::relative_path_from_bytes(path));
-            let failure = FileFailure::from_guest(Failed::from_wire(&failure), &path);
+            let failure = FileFailure::from_wire(&failure, &path);
             Err(Some(WalkProblem { path, failure }))
         }
         _ => Err(None),

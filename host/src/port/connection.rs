@@ -11,9 +11,10 @@ use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     sync::Mutex,
 };
-use vmcell_wire::Channel;
+use vmcell_wire::{Channel, Outcome};
 
-use crate::session::{Closing, Stream, StreamEvent, StreamInput, StreamOutput};
+use crate::printable;
+use crate::session::{Stream, StreamEvent, StreamInput, StreamOutput};
 
 /// A connection to a program in the guest, as [`Ports::dial`] makes it.
 ///
@@ -85,8 +86,7 @@ impl ConnectionReader {
         let mut stream = self.stream.lock().await;
         loop {
             match stream.next_except_output().await {
-                Ok(StreamEvent::Closed(Closing::Done)) => return Ok(()),
-                Ok(StreamEvent::Closed(closing)) => return Err(closing_error(&closing)),
+                Ok(StreamEvent::Closed(closing)) => return closed(&closing.outcome()),
                 Ok(_) => {}
                 Err(error) => return Err(io_error(error.to_string())),
             }
@@ -124,12 +124,13 @@ impl ConnectionWriter {
     }
 }
 
-/// Converts the reason why a stream was closed early to an error.
-fn closing_error(closing: &Closing) -> io::Error {
-    match closing {
-        Closing::Failed(failed) => io_error(failed.text.clone()),
-        _ => io_error("the guest sent an unexpected reply".to_owned()),
-    }
+/// Returns an error if a stream was closed early.
+fn closed(outcome: &Outcome<'_>) -> io::Result<()> {
+    Err(io_error(match outcome {
+        Outcome::Done => return Ok(()),
+        Outcome::Failed(failure) => printable(failure.text.as_bytes()).into_owned(),
+        _ => "the guest sent an unexpected reply".to_owned(),
+    }))
 }
 
 fn io_error(text: String) -> io::Error {

@@ -1,7 +1,10 @@
-use vmcell_wire::{FailureKind, Request};
+use vmcell_wire::{FailureKind, Outcome, Request};
 
 use super::{Connection, PortError};
-use crate::session::{Closing, LinkError, OpenError, Session, StreamEvent};
+use crate::{
+    printable,
+    session::{LinkError, OpenError, Session, StreamEvent},
+};
 
 /// Why a connection could not be made.
 #[derive(Debug)]
@@ -22,20 +25,24 @@ pub(super) async fn dial(session: &Session, port: u16) -> Result<Connection, Dia
     let mut stream = opened.map_err(DialError::Open)?;
     match stream.next_except_output().await.map_err(DialError::Link)? {
         StreamEvent::Connected => Ok(Connection::new(stream)),
-        StreamEvent::Closed(Closing::Failed(failed)) => {
-            const ECONNREFUSED: u16 = 111;
-            Err(DialError::Port(
-                if failed.kind == FailureKind::NotFound && failed.errno == ECONNREFUSED {
-                    PortError::NobodyListens { port }
-                } else {
-                    PortError::Unreachable {
-                        port,
-                        errno: (failed.errno != 0).then_some(failed.errno.into()),
-                        text: failed.text,
-                    }
-                },
-            ))
-        }
+        StreamEvent::Closed(closing) => Err(refusal(&closing.outcome(), port)),
         _ => Err(DialError::UnexpectedReply),
+    }
+}
+
+fn refusal(outcome: &Outcome<'_>, port: u16) -> DialError {
+    const ECONNREFUSED: u16 = 111;
+    match outcome {
+        Outcome::Failed(failure)
+            if failure.kind == FailureKind::NotFound && failure.errno == ECONNREFUSED =>
+        {
+            DialError::Port(PortError::NobodyListens { port })
+        }
+        Outcome::Failed(failure) => DialError::Port(PortError::Unreachable {
+            port,
+            errno: (failure.errno != 0).then_some(failure.errno.into()),
+            text: printable(failure.text.as_bytes()).into_owned(),
+        }),
+        _ => DialError::UnexpectedReply,
     }
 }

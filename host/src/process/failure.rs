@@ -1,6 +1,6 @@
-use vmcell_wire::{FailureKind, Stage};
+use vmcell_wire::{Failure, FailureKind, Outcome, Stage};
 
-use crate::session::Failed;
+use crate::{error::Error, printable};
 
 /// Why the guest could not start, find or signal a process. If a start failed,
 /// nothing was run.
@@ -74,7 +74,16 @@ impl ExecFailure {
         }
     }
 
-    pub(crate) fn from_guest(failed: Failed, subject: String) -> Self {
+    /// Returns the error of a request that was closed with an unexpected outcome,
+    /// for example because it failed.
+    pub(crate) fn refusal(outcome: &Outcome<'_>, subject: String) -> Error {
+        match outcome {
+            Outcome::Failed(failure) => Self::from_wire(failure, subject).into(),
+            _ => Error::unexpected_reply(),
+        }
+    }
+
+    pub(crate) fn from_wire(failed: &Failure<'_>, subject: String) -> Self {
         Self {
             subject,
             kind: match failed.kind {
@@ -96,7 +105,7 @@ impl ExecFailure {
                 Stage::Exec => ExecStage::Exec,
                 _ => ExecStage::Process,
             },
-            text: failed.text,
+            text: printable(failed.text.as_bytes()).into_owned(),
         }
     }
 }

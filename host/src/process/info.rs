@@ -1,10 +1,9 @@
 use std::time::Duration;
 
+use vmcell_wire::{BufferedRange, Event, ProcessEntry, ProcessMode};
+
 use super::{Exit, ProcessId};
-use crate::{
-    printable,
-    session::{LeftProcesses, ListedProcess},
-};
+use crate::printable;
 
 /// A process as [`Processes::list`](super::Processes::list) reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,7 +58,7 @@ pub struct KeptOutput {
 }
 
 impl LeftProcess {
-    fn from_guest((pid, name): (u32, &[u8])) -> Self {
+    fn from_wire((pid, name): (u32, &[u8])) -> Self {
         let name = printable(name);
         Self {
             pid,
@@ -78,34 +77,45 @@ impl ProcessInfo {
         size_of::<Self>() + self.tag.len() + words.sum::<usize>()
     }
 
-    pub(super) fn from_guest(listed: ListedProcess) -> Self {
-        let kept = |kept: vmcell_wire::BufferedRange| KeptOutput {
-            start: kept.start,
-            end: kept.end,
-        };
+    /// Returns the process of an entry of a list; `None` for other events.
+    pub(super) fn from_wire(event: &Event<'_>) -> Option<Self> {
+        match event {
+            Event::Listed(entry) => Some(Self::from_entry(entry)),
+            Event::ListedTree(tree) => Some(Self {
+                left: tree.descendants().map(LeftProcess::from_wire).collect(),
+                left_more: tree.more,
+                ..Self::from_entry(&tree.entry)
+            }),
+            _ => None,
+        }
+    }
+
+    fn from_entry(entry: &ProcessEntry<'_>) -> Self {
+        let words = entry.argv.iter();
         Self {
-            id: ProcessId(listed.id),
-            pid: listed.pid,
-            tag: printable(listed.tag.as_bytes()).into_owned(),
-            command: listed
-                .argv
-                .as_packed()
-                .iter()
+            id: ProcessId(entry.id),
+            pid: entry.pid,
+            tag: printable(entry.tag.as_bytes()).into_owned(),
+            command: words
                 .map(|word| printable(word.to_bytes()).into_owned())
                 .collect(),
-            uid: listed.uid,
-            background: listed.mode == vmcell_wire::ProcessMode::Background,
-            age: Duration::from_millis(listed.age_ms),
-            stdout: kept(listed.stdout),
-            stderr: kept(listed.stderr),
-            exit: listed.exit.as_ref().map(Exit::from_wire),
-            left_more: listed.left.as_ref().is_some_and(|left| left.more),
-            left: listed
-                .left
-                .iter()
-                .flat_map(LeftProcesses::processes)
-                .map(LeftProcess::from_guest)
-                .collect(),
+            uid: entry.uid,
+            background: entry.mode == ProcessMode::Background,
+            age: Duration::from_millis(entry.age_ms),
+            stdout: KeptOutput::from_wire(entry.stdout),
+            stderr: KeptOutput::from_wire(entry.stderr),
+            exit: entry.exit.as_ref().map(Exit::from_wire),
+            left: Vec::new(),
+            left_more: false,
+        }
+    }
+}
+
+impl KeptOutput {
+    pub(crate) fn from_wire(range: BufferedRange) -> Self {
+        Self {
+            start: range.start,
+            end: range.end,
         }
     }
 }

@@ -1,4 +1,4 @@
-use vmcell_wire::{Attach, Request, Selector};
+use vmcell_wire::{Attach, Outcome, Request, Selector};
 
 use super::{
     ExecFailure, ExecInput, ExecStream, Exit, Process, ProcessId, ProcessInfo, ProcessSelector,
@@ -7,7 +7,7 @@ use super::{
 use crate::{
     error::Error,
     result_budget::ResultBudget,
-    session::{Closing, Stream, StreamEvent},
+    session::{Stream, StreamEvent},
     vm::Vm,
 };
 
@@ -70,17 +70,17 @@ impl<'a> Processes<'a> {
             let before = list.len();
             loop {
                 match self.vm.explained(stream.next().await).await? {
-                    StreamEvent::Listed(listed) if listed.id > after => {
-                        let info = ProcessInfo::from_guest(*listed);
+                    StreamEvent::Listed(entry) => {
+                        let info = ProcessInfo::from_wire(&entry.event());
+                        let info = info.ok_or_else(Error::unexpected_reply)?;
                         budget.add(info.memory())?;
                         list.push(info);
                     }
-                    StreamEvent::Closed(Closing::EndOfList { more: false }) => return Ok(list),
-                    StreamEvent::Closed(Closing::EndOfList { more: true })
-                        if list.len() > before =>
-                    {
-                        break;
-                    }
+                    StreamEvent::Closed(closing) => match closing.outcome() {
+                        Outcome::EndOfList { more: false } => return Ok(list),
+                        Outcome::EndOfList { more: true } if list.len() > before => break,
+                        _ => return Err(Error::unexpected_reply()),
+                    },
                     _ => return Err(Error::unexpected_reply()),
                 }
             }
@@ -169,10 +169,9 @@ impl<'a> Processes<'a> {
     pub async fn kill(self, process: impl Into<ProcessSelector>) -> Result<Exit, Error> {
         let selector = process.into();
         let process = selector.as_wire();
-        let mut stream = self.open(&Request::Kill { process })?;
-        match self.vm.explained(stream.next().await).await? {
-            StreamEvent::Closed(Closing::Exited(exit)) => Ok(Exit::from_wire(&exit)),
-            event => Err(refusal(event, &selector)),
+        match self.vm.request(&Request::Kill { process }).await?.outcome() {
+            Outcome::Exited(exit) => Ok(Exit::from_wire(&exit)),
+            other => Err(ExecFailure::refusal(&other, selector.to_string())),
         }
     }
 
@@ -218,11 +217,11 @@ impl<'a> Processes<'a> {
         let after = process.0.saturating_sub(1);
         let mut stream = self.open(&Request::List { after })?;
         match self.vm.explained(stream.next().await).await? {
-            StreamEvent::Listed(listed) if listed.id == process.0 => {
-                Ok(ProcessInfo::from_guest(*listed))
-            }
-            _ => Err(ExecFailure::unknown(ProcessSelector::from(process).to_string()).into()),
+            StreamEvent::Listed(entry) => ProcessInfo::from_wire(&entry.event()),
+            _ => None,
         }
+        .filter(|info| info.id == process)
+        .ok_or_else(|| ExecFailure::unknown(ProcessSelector::from(process).to_string()).into())
     }
 
     pub(super) async fn detach(self, process: ProcessId) -> Result<(), Error> {
@@ -265,23 +264,13 @@ impl<'a> Processes<'a> {
     }
 
     async fn confirm(self, request: &Request<'_>, selector: &ProcessSelector) -> Result<(), Error> {
-        let mut stream = self.open(request)?;
-        match self.vm.explained(stream.next().await).await? {
-            StreamEvent::Closed(Closing::Done) => Ok(()),
-            event => Err(refusal(event, selector)),
+        match self.vm.request(request).await?.outcome() {
+            Outcome::Done => Ok(()),
+            other => Err(ExecFailure::refusal(&other, selector.to_string())),
         }
     }
 
     fn open(self, request: &Request<'_>) -> Result<Stream, Error> {
         self.vm.open(request)
-    }
-}
-
-fn refusal(event: StreamEvent, selector: &ProcessSelector) -> Error {
-    match event {
-        StreamEvent::Closed(Closing::Failed(failed)) => {
-            ExecFailure::from_guest(failed, selector.to_string()).into()
-        }
-        _ => Error::unexpected_reply(),
     }
 }

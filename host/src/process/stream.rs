@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use vmcell_wire::{Channel, Request, Selector};
+use vmcell_wire::{Channel, Outcome, Request, Selector};
 
 use super::{
     Command, ExecFailure, ExecInput, ExecParts, Exit, Input, Offsets, Output, OverflowPolicy,
@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     error::Error,
-    session::{Closing, Stream, StreamEvent},
+    session::{Stream, StreamEvent},
     vm::Vm,
 };
 
@@ -176,18 +176,17 @@ impl ExecStream {
                 output: OutputKind::of(channel),
                 bytes,
             },
-            StreamEvent::Closed(Closing::Exited(exit)) => {
-                let exit = Exit::from_wire(&exit);
-                self.exit = Some(exit);
-                ExecEvent::Exited(exit)
+            StreamEvent::Closed(closing) => match closing.outcome() {
+                Outcome::Exited(exit) => {
+                    let exit = Exit::from_wire(&exit);
+                    self.exit = Some(exit);
+                    ExecEvent::Exited(exit)
+                }
+                other => return Err(ExecFailure::refusal(&other, self.subject.clone())),
+            },
+            StreamEvent::Listed(_) | StreamEvent::Connected => {
+                return Err(Error::unexpected_reply());
             }
-            StreamEvent::Closed(Closing::Failed(failed)) => {
-                return Err(ExecFailure::from_guest(failed, self.subject.clone()).into());
-            }
-            StreamEvent::Listed(_)
-            | StreamEvent::Service(_)
-            | StreamEvent::Connected
-            | StreamEvent::Closed(_) => return Err(Error::unexpected_reply()),
         }))
     }
 

@@ -1,9 +1,9 @@
-use vmcell_wire::{FailureKind, Stage, limits::MAX_SERVICE_NAME};
+use vmcell_wire::{Failure, FailureKind, Outcome, Stage, limits::MAX_SERVICE_NAME};
 
 use super::ServiceFailure;
 use crate::{
+    error::Error,
     process::{ExecFailure, ExecFailureKind},
-    session::Failed,
 };
 
 /// An error of a service operation.
@@ -110,20 +110,29 @@ impl ServiceError {
     }
 
     /// Converts the guest's reply to a failed start.
-    pub(super) fn of_start(failed: Failed, name: &str, program: String) -> Self {
+    pub(super) fn of_start(failed: &Failure<'_>, name: &str, program: String) -> Self {
         let name = name.to_owned();
         match (failed.kind, failed.stage) {
             (FailureKind::Conflict, Stage::Service) => Self::Running { name },
             (_, Stage::Service | Stage::Request) => Self::refused(failed, name),
             _ => Self::NotStarted {
                 name,
-                failure: ExecFailure::from_guest(failed, program),
+                failure: ExecFailure::from_wire(failed, program),
             },
         }
     }
 
+    /// Returns the error of a request that was closed with an unexpected outcome,
+    /// for example because it failed.
+    pub(super) fn refusal(outcome: &Outcome<'_>, name: &str) -> Error {
+        match outcome {
+            Outcome::Failed(failure) => Self::of_other(failure, name).into(),
+            _ => Error::unexpected_reply(),
+        }
+    }
+
     /// Converts the guest's reply to any other request that failed.
-    pub(super) fn of_other(failed: Failed, name: &str) -> Self {
+    fn of_other(failed: &Failure<'_>, name: &str) -> Self {
         let name = name.to_owned();
         match failed.kind {
             FailureKind::NotFound => Self::Unknown { name },
@@ -132,8 +141,8 @@ impl ServiceError {
         }
     }
 
-    fn refused(failed: Failed, name: String) -> Self {
-        let failure = ExecFailure::from_guest(failed, String::new());
+    fn refused(failed: &Failure<'_>, name: String) -> Self {
+        let failure = ExecFailure::from_wire(failed, String::new());
         Self::Refused {
             name,
             kind: failure.kind,

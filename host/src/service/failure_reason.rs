@@ -1,6 +1,9 @@
 use std::fmt;
 
-use crate::{process::ExecFailure, session::ServiceFailureReason as GuestReason};
+use vmcell_wire::service as wire;
+
+use super::status::valid_name;
+use crate::{printable, process::ExecFailure};
 
 /// Why a service failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,16 +35,19 @@ impl FailureReason {
         }
     }
 
-    pub(super) fn from_guest(reason: GuestReason) -> Self {
-        match reason {
-            GuestReason::Died => Self::Died,
-            GuestReason::NotReady(text) => Self::NotReady(text),
-            GuestReason::NotAlive(text) => Self::NotAlive(text),
-            GuestReason::Need(need) => Self::Need(need),
-            GuestReason::NotStarted(failed) => {
-                Self::NotStarted(ExecFailure::from_guest(failed, "its program".to_owned()))
+    /// Returns the reason that an agent reports; `None` if it is unknown.
+    pub(super) fn from_wire(reason: &wire::FailureReason<'_>) -> Option<Self> {
+        let text = |text: &str| printable(text.as_bytes()).into_owned();
+        Some(match reason {
+            wire::FailureReason::Exited => Self::Died,
+            wire::FailureReason::NotReady(last) => Self::NotReady(text(last)),
+            wire::FailureReason::NotAlive(last) => Self::NotAlive(text(last)),
+            wire::FailureReason::DependencyFailed(need) => Self::Need(valid_name(need)?),
+            wire::FailureReason::NotStarted(failure) => {
+                Self::NotStarted(ExecFailure::from_wire(failure, "its program".to_owned()))
             }
-        }
+            _ => return None,
+        })
     }
 }
 

@@ -1,16 +1,10 @@
 use vmcell_wire::{
-    Request,
+    Outcome, Request,
     service::{ServiceRequest, WaitFor},
 };
 
 use super::{LogsRequest, ServiceError, ServiceFailure, ServiceStatus, published::ports_of};
-use crate::{
-    error::Error,
-    port::PublishedPort,
-    printable,
-    session::{Closing, StreamEvent},
-    vm::Vm,
-};
+use crate::{error::Error, port::PublishedPort, printable, vm::Vm};
 
 /// A handle of a service in a VM. Dropping it does not affect the service. Any
 /// number of handles, in any number of programs, may refer to the same service.
@@ -155,10 +149,9 @@ impl Service {
     /// It may or may not be removed if the future is dropped.
     pub async fn remove(&self) -> Result<(), Error> {
         let request = Request::Service(ServiceRequest::Remove { name: &self.name });
-        let mut stream = self.vm.open(&request)?;
-        match self.vm.explained(stream.next().await).await? {
-            StreamEvent::Closed(Closing::Done) => Ok(()),
-            event => Err(self.refusal(event)),
+        match self.vm.request(&request).await?.outcome() {
+            Outcome::Done => Ok(()),
+            other => Err(ServiceError::refusal(&other, &self.name)),
         }
     }
 
@@ -176,12 +169,11 @@ impl Service {
     }
 
     async fn ask(&self, request: ServiceRequest<'_>) -> Result<ServiceStatus, Error> {
-        let mut stream = self.vm.open(&Request::Service(request))?;
-        match self.vm.explained(stream.next().await).await? {
-            StreamEvent::Closed(Closing::Service(state)) if state.name == self.name => {
-                Ok(ServiceStatus::from_guest(*state))
+        match self.vm.request(&Request::Service(request)).await?.outcome() {
+            Outcome::Service(state) if state.name == self.name => {
+                ServiceStatus::from_wire(&state).ok_or_else(Error::unexpected_reply)
             }
-            event => Err(self.refusal(event)),
+            other => Err(ServiceError::refusal(&other, &self.name)),
         }
     }
 
@@ -192,14 +184,5 @@ impl Service {
         let cut = log.len().saturating_sub(ServiceFailure::MAX_BYTES);
         let log = printable(log.get(cut..).unwrap_or_default()).into_owned();
         ServiceError::Failed(Box::new(ServiceFailure { status, log })).into()
-    }
-
-    fn refusal(&self, event: StreamEvent) -> Error {
-        match event {
-            StreamEvent::Closed(Closing::Failed(failed)) => {
-                ServiceError::of_other(failed, &self.name).into()
-            }
-            _ => Error::unexpected_reply(),
-        }
     }
 }

@@ -1,6 +1,6 @@
 use bytes::Bytes;
 use vmcell_wire::{
-    Channel, Request,
+    Channel, Outcome, Request,
     service::{LogStart, ReadLog, ServiceRequest},
 };
 
@@ -9,7 +9,7 @@ use crate::{
     error::Error,
     printable,
     process::Command,
-    session::{Closing, Stream, StreamEvent, WINDOW},
+    session::{Stream, StreamEvent, WINDOW},
     vm::Vm,
 };
 
@@ -138,8 +138,8 @@ impl LogsRequest {
             .open(&Request::Service(ServiceRequest::ReadLog(logs)))?;
         let start = match self.vm.explained(stream.next_except_output().await).await? {
             StreamEvent::Attached(attached) => attached.stdout,
-            StreamEvent::Closed(Closing::Failed(failed)) => {
-                return Err(ServiceError::of_other(failed, &self.name).into());
+            StreamEvent::Closed(closing) => {
+                return Err(ServiceError::refusal(&closing.outcome(), &self.name));
             }
             _ => return Err(Error::unexpected_reply()),
         };
@@ -221,13 +221,14 @@ impl LogStream {
                 Ok(Some(LogEvent::Bytes { offset, bytes }))
             }
             StreamEvent::Gap(_, bytes) => Ok(Some(LogEvent::Dropped { bytes })),
-            StreamEvent::Closed(Closing::Service(state)) => {
-                self.status = Some(ServiceStatus::from_guest(*state));
-                Ok(None)
-            }
-            StreamEvent::Closed(Closing::Failed(failed)) => {
-                Err(ServiceError::of_other(failed, &self.name).into())
-            }
+            StreamEvent::Closed(closing) => match closing.outcome() {
+                Outcome::Service(state) => {
+                    let status = ServiceStatus::from_wire(&state);
+                    self.status = Some(status.ok_or_else(Error::unexpected_reply)?);
+                    Ok(None)
+                }
+                other => Err(ServiceError::refusal(&other, &self.name)),
+            },
             _ => Err(Error::unexpected_reply()),
         }
     }

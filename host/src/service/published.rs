@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 use vmcell_wire::{
-    Request,
+    Outcome, Request,
     service::{ServiceRequest, WaitFor},
 };
 
 use crate::{
     error::Error,
     port::{PortMapping, PublishedPort},
-    session::{Closing, Session, StreamEvent},
+    session::{Session, StreamEvent},
     vm::Vm,
 };
 
@@ -90,7 +90,7 @@ async fn finished(session: &Arc<Session>, name: &str) {
         return;
     };
     match stream.next().await {
-        Ok(StreamEvent::Closed(Closing::Service(_))) => {}
+        Ok(StreamEvent::Closed(closing)) if matches!(closing.outcome(), Outcome::Service(_)) => {}
         other => tracing::debug!(service = name, ?other, "the guest reported no end"),
     }
 }

@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
 use vmcell_wire::{
-    FailureKind, Request, Stage,
+    Event, FailureKind, Outcome, Request, Stage,
     service::{ServiceRequest, StartService, is_valid_name},
 };
 
@@ -14,7 +14,7 @@ use crate::{
     port::{PortMapping, PublishedPort},
     random::random_bytes,
     result_budget::ResultBudget,
-    session::{Closing, StreamEvent},
+    session::StreamEvent,
     vm::Vm,
 };
 
@@ -176,16 +176,19 @@ impl<'a> Services<'a> {
             let before = list.len();
             loop {
                 match self.vm.explained(stream.next().await).await? {
-                    StreamEvent::Service(state) => {
+                    StreamEvent::Listed(entry) => {
+                        let status = match entry.event() {
+                            Event::Service(state) => ServiceStatus::from_wire(&state),
+                            _ => None,
+                        };
                         budget.add(0)?;
-                        list.push(ServiceStatus::from_guest(*state));
+                        list.push(status.ok_or_else(Error::unexpected_reply)?);
                     }
-                    StreamEvent::Closed(Closing::EndOfList { more: false }) => return Ok(list),
-                    StreamEvent::Closed(Closing::EndOfList { more: true })
-                        if list.len() > before =>
-                    {
-                        break;
-                    }
+                    StreamEvent::Closed(closing) => match closing.outcome() {
+                        Outcome::EndOfList { more: false } => return Ok(list),
+                        Outcome::EndOfList { more: true } if list.len() > before => break,
+                        _ => return Err(Error::unexpected_reply()),
+                    },
                     _ => return Err(Error::unexpected_reply()),
                 }
             }
@@ -249,20 +252,18 @@ impl<'a> Services<'a> {
             if_same: if_running == IfRunning::Reuse,
             spec: bytes,
         };
-        let mut stream = self
-            .vm
-            .open(&Request::Service(ServiceRequest::Start(start)))?;
-        match self.vm.explained(stream.next().await).await? {
-            StreamEvent::Closed(Closing::Service(state)) if state.name == name => Ok(()),
-            StreamEvent::Closed(Closing::Failed(failed)) => {
-                let reason = (failed.kind, failed.stage);
+        let request = Request::Service(ServiceRequest::Start(start));
+        match self.vm.request(&request).await?.outcome() {
+            Outcome::Service(state) if state.name == name => Ok(()),
+            Outcome::Failed(failure) => {
+                let reason = (failure.kind, failure.stage);
                 if reason == (FailureKind::NotFound, Stage::Service)
                     && let Some(need) = self.missing(spec.needed()).await?
                 {
                     let name = name.to_owned();
                     return Err(ServiceError::UnknownNeed { name, need }.into());
                 }
-                Err(ServiceError::of_start(failed, name, spec.program()).into())
+                Err(ServiceError::of_start(&failure, name, spec.program()).into())
             }
             _ => Err(Error::unexpected_reply()),
         }

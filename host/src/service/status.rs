@@ -1,10 +1,9 @@
 use std::time::Duration;
 
+use vmcell_wire::service::{Phase, ServiceState, is_valid_name};
+
 use super::FailureReason;
-use crate::{
-    process::{Exit, KeptOutput},
-    session::{ServicePhase as GuestPhase, ServiceState},
-};
+use crate::process::{Exit, KeptOutput};
 
 /// The status of a service. It contains no values of the environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,31 +89,36 @@ impl ServicePhase {
 }
 
 impl ServiceStatus {
-    pub(super) fn from_guest(state: ServiceState) -> Self {
-        Self {
-            name: state.name,
+    /// Returns the status that an agent reports. `None` if a name in it is invalid,
+    /// or if this version does not know the phase or the reason.
+    pub(crate) fn from_wire(state: &ServiceState<'_>) -> Option<Self> {
+        Some(Self {
+            name: valid_name(state.name)?,
             phase: match state.phase {
-                GuestPhase::Waiting(need) => ServicePhase::Waiting { need },
-                GuestPhase::Starting => ServicePhase::Starting,
-                GuestPhase::Ready => ServicePhase::Ready,
-                GuestPhase::Running => ServicePhase::Running,
-                GuestPhase::Restarting => ServicePhase::Restarting,
-                GuestPhase::Stopping => ServicePhase::Stopping,
-                GuestPhase::Stopped => ServicePhase::Stopped,
-                GuestPhase::Failed(reason) => {
-                    ServicePhase::Failed(FailureReason::from_guest(reason))
-                }
+                Phase::Waiting(need) => ServicePhase::Waiting {
+                    need: valid_name(need)?,
+                },
+                Phase::Starting => ServicePhase::Starting,
+                Phase::Ready => ServicePhase::Ready,
+                Phase::Running => ServicePhase::Running,
+                Phase::Restarting => ServicePhase::Restarting,
+                Phase::Stopping => ServicePhase::Stopping,
+                Phase::Stopped => ServicePhase::Stopped,
+                Phase::Failed(reason) => ServicePhase::Failed(FailureReason::from_wire(&reason)?),
+                _ => return None,
             },
             since: Duration::from_millis(state.since_ms),
             pid: state.pid,
             restarts: state.restarts,
             last_exit: state.last_exit.as_ref().map(Exit::from_wire),
-            log: KeptOutput {
-                start: state.log.start,
-                end: state.log.end,
-            },
-        }
+            log: KeptOutput::from_wire(state.log),
+        })
     }
+}
+
+/// Returns the name of a service, which may be printed.
+pub(super) fn valid_name(name: &str) -> Option<String> {
+    is_valid_name(name).then(|| name.to_owned())
 }
 
 impl ServiceCounts {

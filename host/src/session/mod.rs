@@ -7,7 +7,8 @@
 //! ```
 //!
 //! The supervisor task reads and writes. When the link breaks, it makes a new
-//! one and reopens every stream on it as its [`Recovery`] says: the output of a
+//! one and reopens every stream on it as the
+//! [`Recovery`](vmcell_wire::Recovery) of its request says: the output of a
 //! process continues at the byte where it broke off.
 //!
 //! Only the reader adds to a stream's state, and only the stream's handles take
@@ -24,10 +25,9 @@ mod link;
 mod outbox;
 mod outgoing;
 mod reader;
-mod recovery;
 mod relay;
+mod reopening;
 mod route;
-mod service_state;
 mod state;
 mod stream;
 mod supervisor;
@@ -45,19 +45,15 @@ use tokio::{
 use vmcell_wire::{Capabilities, Request, WireError, encode};
 
 use outgoing::{Epoch, Outgoing};
-use recovery::Recovery;
 use state::StreamState;
 use supervisor::LinkSupervisor;
 use table::StreamTable;
 
 pub(crate) use address::{Address, ConnectError};
-#[cfg(feature = "terminal")]
-pub(crate) use event::TerminalSnapshot;
-pub(crate) use event::{Closing, Failed, LeftProcesses, ListedProcess, StreamEvent};
+pub(crate) use event::{Closing, StreamEvent};
 pub(crate) use link::Link;
 pub(crate) use relay::relay;
 pub(crate) use route::Route;
-pub(crate) use service_state::{ServiceFailureReason, ServicePhase, ServiceState};
 pub(crate) use stream::{Stream, StreamInput, StreamOutput};
 
 /// How many unread bytes a guest may send on a channel.
@@ -174,7 +170,8 @@ impl Session {
     }
 
     /// Drops the link and makes a new one. Bytes in flight are lost; the streams
-    /// are reopened as their [`Recovery`] says.
+    /// are reopened as the [`Recovery`](vmcell_wire::Recovery) of their requests
+    /// says.
     pub(crate) fn drop_link(&self) {
         self.shared.drop_link.notify_one();
     }
@@ -196,8 +193,8 @@ impl Session {
         // The stream must be in the table before the agent can answer.
         let (id, state) = self.shared.table.insert(|id| {
             encode::open(&mut frame, id, request).map_err(|_| OpenError::TooLarge)?;
-            let recovery = Recovery::of(request, frame.clone());
-            Ok(Arc::new(StreamState::new(id, recovery, self.peer.window)))
+            let state = StreamState::new(id, request, frame.clone(), self.peer.window);
+            Ok(Arc::new(state))
         })?;
         let stream = Stream {
             id,

@@ -166,7 +166,11 @@ fn dispatch(shared: &Shared, item: Item<'_>) -> Result<(), LinkError> {
             .ok_or(LinkError::Violation(WireError::BadStream(stream.get())))
     };
     match item {
-        Item::Event { stream, event } => find(stream)?.event(shared, event)?,
+        Item::Event {
+            stream,
+            event,
+            payload,
+        } => find(stream)?.event(shared, event, payload)?,
         Item::Data {
             stream,
             channel,
@@ -174,8 +178,12 @@ fn dispatch(shared: &Shared, item: Item<'_>) -> Result<(), LinkError> {
         } => find(stream)?.data(shared, channel, bytes)?,
         Item::End { stream, channel } => find(stream)?.end(channel)?,
         Item::Credit { stream, bytes, .. } => find(stream)?.credit(bytes)?,
-        Item::Close { stream, outcome } => {
-            if find(stream)?.close(shared, &outcome) == AfterClose::Remove {
+        Item::Close {
+            stream,
+            outcome,
+            payload,
+        } => {
+            if find(stream)?.close(shared, &outcome, payload) == AfterClose::Remove {
                 shared.table.remove(stream);
             }
         }

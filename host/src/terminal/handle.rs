@@ -3,7 +3,7 @@ use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 use bytes::Bytes;
 use tokio::task::AbortHandle;
 use vmcell_wire::{
-    Attached, Request, Selector,
+    Attached, Outcome, Request, Selector,
     terminal::{InputKind, TerminalRequest, WriteInput},
 };
 use zeroize::Zeroizing;
@@ -24,7 +24,7 @@ use super::{
 use crate::{
     error::Error,
     process::{ExecFailure, Exit, ProcessId},
-    session::{Closing, Stream, StreamEvent, StreamInput},
+    session::{Stream, StreamInput},
     vm::Vm,
 };
 
@@ -420,14 +420,12 @@ impl Terminal {
 
     async fn request(&self, request: &TerminalRequest<'_>) -> Result<(), Error> {
         let vm = &self.core.vm;
-        let mut stream = vm.open(&Request::Terminal(*request))?;
-        match vm.explained(stream.next().await).await? {
-            StreamEvent::Closed(Closing::Done) => Ok(()),
-            StreamEvent::Closed(Closing::Failed(failed)) => {
-                let subject = format!("terminal {}", self.core.id);
-                Err(ExecFailure::from_guest(failed, subject).into())
-            }
-            _ => Err(Error::unexpected_reply()),
+        match vm.request(&Request::Terminal(*request)).await?.outcome() {
+            Outcome::Done => Ok(()),
+            other => Err(ExecFailure::refusal(
+                &other,
+                format!("terminal {}", self.core.id),
+            )),
         }
     }
 

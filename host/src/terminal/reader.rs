@@ -2,7 +2,7 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::time::{Instant, timeout_at};
 use vmcell_wire::{
-    Request, Selector,
+    Outcome, Request, Selector,
     terminal::{InputKind, TerminalRequest, WriteInput},
 };
 
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     process::Exit,
-    session::{Closing, LinkError, Stream, StreamEvent},
+    session::{LinkError, Stream, StreamEvent},
     vm::Vm,
 };
 
@@ -80,10 +80,12 @@ impl Reader {
                     self.offset = self.offset.saturating_add(bytes);
                     self.publish(|model| model.skip_lost(bytes)).await;
                 }
-                Ok(StreamEvent::Closed(Closing::Exited(exit))) => {
-                    return EndReason::Exited(Exit::from_wire(&exit));
+                Ok(StreamEvent::Closed(closing)) => {
+                    return match closing.outcome() {
+                        Outcome::Exited(exit) => EndReason::Exited(Exit::from_wire(&exit)),
+                        _ => EndReason::LinkLost(LinkError::Closed),
+                    };
                 }
-                Ok(StreamEvent::Closed(_)) => return EndReason::LinkLost(LinkError::Closed),
                 Ok(_) => {}
                 Err(error) => return EndReason::LinkLost(error),
             }

@@ -1,5 +1,5 @@
 use vmcell_wire::{
-    Attach, Position, ProcessMode, Request, Selector,
+    Attach, Outcome, Position, ProcessMode, Request, Selector,
     terminal::{AttachTerminal, OpenTerminal, Size, TerminalRequest},
 };
 
@@ -8,7 +8,7 @@ use crate::{
     error::Error,
     process::{ExecFailure, ExecFailureKind, ProcessId, ProcessInfo, ProcessSelector},
     random::random_bytes,
-    session::{Closing, StreamEvent, WINDOW},
+    session::{StreamEvent, WINDOW},
     vm::Vm,
 };
 
@@ -59,13 +59,12 @@ impl<'a> Terminals<'a> {
             self.vm
                 .open(&Request::Terminal(TerminalRequest::Open(open)))
         })?;
-        let id = match self.vm.explained(stream.next().await).await? {
-            StreamEvent::Closed(Closing::Spawned { id, .. }) => id,
-            StreamEvent::Closed(Closing::Failed(failed)) => {
+        let id = match self.vm.outcome(&mut stream).await?.outcome() {
+            Outcome::Spawned { id, .. } => id,
+            other => {
                 let subject = format!("{:?} did not start", command.program());
-                return Err(ExecFailure::from_guest(failed, subject).into());
+                return Err(ExecFailure::refusal(&other, subject));
             }
-            _ => return Err(Error::unexpected_reply()),
         };
         let opened = self.connect(Selector::Id(id), &tag, options, true).await;
         if opened.is_err() {
@@ -191,8 +190,8 @@ impl<'a> Terminals<'a> {
         let mut stream = self.vm.open(&request)?;
         let attached = match self.vm.explained(stream.next_except_output().await).await? {
             StreamEvent::Attached(attached) => attached,
-            StreamEvent::Closed(Closing::Failed(failed)) => {
-                return Err(ExecFailure::from_guest(failed, subject.to_owned()).into());
+            StreamEvent::Closed(closing) => {
+                return Err(ExecFailure::refusal(&closing.outcome(), subject.to_owned()));
             }
             _ => return Err(Error::unexpected_reply()),
         };

@@ -1,13 +1,15 @@
-use std::{ffi::OsString, os::unix::ffi::OsStringExt, path::PathBuf};
+use std::{ffi::OsStr, os::unix::ffi::OsStrExt, path::PathBuf};
 
-use vmcell_wire::{FailureKind, Request, Selector, terminal::TerminalRequest};
+use vmcell_wire::{
+    FailureKind, Outcome, Request, Selector,
+    terminal::{TerminalRequest, TerminalState},
+};
 
 use super::TerminalSize;
 use crate::{
     error::Error,
     printable,
     process::{ExecFailure, ProcessId},
-    session::{Closing, StreamEvent, TerminalSnapshot},
     vm::Vm,
 };
 
@@ -32,36 +34,26 @@ impl TtyState {
     /// Queries the guest. Returns `None` if the terminal has ended.
     pub(super) async fn query(vm: &Vm, terminal: ProcessId) -> Result<Option<Self>, Error> {
         let process = Selector::Id(terminal.0);
-        let mut stream = vm.open(&Request::Terminal(TerminalRequest::GetState { process }))?;
-        match vm.explained(stream.next().await).await? {
-            StreamEvent::Closed(Closing::Terminal(snapshot)) => {
-                Ok(Some(Self::from_guest(*snapshot)))
-            }
-            StreamEvent::Closed(Closing::Failed(failed))
-                if failed.kind == FailureKind::NotFound =>
-            {
-                Ok(None)
-            }
+        let request = Request::Terminal(TerminalRequest::GetState { process });
+        match vm.request(&request).await?.outcome() {
+            Outcome::Terminal(state) => Ok(Some(Self::from_wire(&state))),
+            Outcome::Failed(failure) if failure.kind == FailureKind::NotFound => Ok(None),
             // For example, the process has no terminal.
-            StreamEvent::Closed(Closing::Failed(failed)) => {
-                let subject = format!("process {terminal}");
-                Err(ExecFailure::from_guest(failed, subject).into())
-            }
-            _ => Err(Error::unexpected_reply()),
+            other => Err(ExecFailure::refusal(&other, format!("process {terminal}"))),
         }
     }
 
-    fn from_guest(snapshot: TerminalSnapshot) -> Self {
+    fn from_wire(state: &TerminalState<'_>) -> Self {
         Self {
-            size: TerminalSize::clamped(snapshot.size.columns, snapshot.size.rows),
-            echo: snapshot.echo,
-            canonical: snapshot.canonical,
-            foreground: snapshot.foreground.map(|foreground| Foreground {
+            size: TerminalSize::clamped(state.size.columns, state.size.rows),
+            echo: state.echo,
+            canonical: state.canonical,
+            foreground: state.foreground.map(|foreground| Foreground {
                 pid: foreground.pid,
-                command: printable(&foreground.command).into_owned(),
+                command: printable(foreground.command).into_owned(),
                 cwd: Some(foreground.cwd)
                     .filter(|cwd| !cwd.is_empty())
-                    .map(|cwd| OsString::from_vec(cwd).into()),
+                    .map(|cwd| OsStr::from_bytes(cwd).into()),
             }),
         }
     }

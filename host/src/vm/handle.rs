@@ -9,7 +9,7 @@ use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch},
     time::timeout,
 };
-use vmcell_wire::{ProcessMode, Request};
+use vmcell_wire::{Outcome, ProcessMode, Request};
 
 use super::{
     End, Health, VmBuilder, VmEnd, VmInfo, VmState, attached, driver::EndRequest,
@@ -290,13 +290,12 @@ impl Vm {
         tracing::debug!(vm = self.id(), program = command.program(), "spawn");
         let (mut stream, tag) =
             command.with_request(ProcessMode::Background, |request| self.open(request))?;
-        let (id, pid) = match self.explained(stream.next().await).await? {
-            StreamEvent::Closed(Closing::Spawned { id, pid }) => (ProcessId(id), pid),
-            StreamEvent::Closed(Closing::Failed(failed)) => {
+        let (id, pid) = match self.outcome(&mut stream).await?.outcome() {
+            Outcome::Spawned { id, pid } => (ProcessId(id), pid),
+            other => {
                 let subject = format!("{:?} did not start", command.program());
-                return Err(ExecFailure::from_guest(failed, subject).into());
+                return Err(ExecFailure::refusal(&other, subject));
             }
-            _ => return Err(Error::unexpected_reply()),
         };
         if let Input::Bytes(bytes) = command.input {
             self.processes().feed(id, bytes)?;
@@ -530,8 +529,23 @@ impl Vm {
         let asked = Instant::now();
         let mut stream = self.shared.session.open(&Request::Ping).ok()?;
         match stream.next().await {
-            Ok(StreamEvent::Closed(Closing::Pong)) => Some(asked.elapsed()),
+            Ok(StreamEvent::Closed(closing)) if closing.outcome() == Outcome::Pong => {
+                Some(asked.elapsed())
+            }
             _ => None,
+        }
+    }
+
+    /// Sends a request that is answered by its outcome alone.
+    pub(crate) async fn request(&self, request: &Request<'_>) -> Result<Closing, Error> {
+        self.outcome(&mut self.open(request)?).await
+    }
+
+    /// Waits for the outcome of a request that is answered by it alone.
+    pub(crate) async fn outcome(&self, stream: &mut Stream) -> Result<Closing, Error> {
+        match self.explained(stream.next().await).await? {
+            StreamEvent::Closed(closing) => Ok(closing),
+            _ => Err(Error::unexpected_reply()),
         }
     }
 

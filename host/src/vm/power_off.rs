@@ -3,14 +3,14 @@
 use std::{pin::pin, thread, time::Duration};
 
 use tokio::time::{sleep, timeout};
-use vmcell_wire::Request;
+use vmcell_wire::{Outcome, Request};
 
 use super::{
     End, VmEnd,
     state::{Report, VmmExit},
 };
 use crate::{
-    session::{Closing, LinkError, OpenError, Route, Session, Stream, StreamEvent},
+    session::{LinkError, OpenError, Route, Session, Stream, StreamEvent},
     vmm::Vmm,
 };
 
@@ -34,8 +34,11 @@ pub(super) fn request(session: &Session) -> Result<Stream, OpenError> {
 /// Cancel safe.
 pub(super) async fn report(stream: &mut Stream) -> Report {
     match stream.next().await {
-        Ok(StreamEvent::Closed(Closing::DiskClean)) => Report::Clean,
-        Ok(StreamEvent::Closed(Closing::PoweringOff)) => Report::PoweringOff,
+        Ok(StreamEvent::Closed(closing)) => match closing.outcome() {
+            Outcome::DiskClean => Report::Clean,
+            Outcome::PoweringOff => Report::PoweringOff,
+            _ => Report::NotClean,
+        },
         Ok(_) => Report::NotClean,
         Err(_) => Report::Missing,
     }

@@ -13,7 +13,7 @@ use tokio::{
     time::timeout,
 };
 use tracing::Instrument;
-use vmcell_wire::{Request, reset::ResetKey};
+use vmcell_wire::{Outcome, Request, reset::ResetKey};
 
 use super::{
     Vm, VmBuilder, VmState,
@@ -30,7 +30,7 @@ use crate::{
     link::LinkChoice,
     random::random_bytes,
     run_folder::{RunFolder, sweep},
-    session::{Address, Closing, Link, LinkError, Route, Session, StreamEvent},
+    session::{Address, Link, LinkError, Route, Session, StreamEvent},
 };
 
 /// Resources of a backend, to be dropped when the VM has ended.
@@ -315,7 +315,7 @@ async fn set_clock(session: &Session) {
         return;
     };
     match answer.next().await {
-        Ok(StreamEvent::Closed(Closing::Done)) => {}
+        Ok(StreamEvent::Closed(closing)) if closing.outcome() == Outcome::Done => {}
         other => tracing::warn!(?other, "the guest's clock could not be set"),
     }
 }

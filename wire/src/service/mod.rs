@@ -25,7 +25,10 @@ pub use probe::{Http, LivenessProbe, Probe, ReadinessProbe};
 pub use spec::{Restart, RestartPolicy, Spec, StopPolicy};
 pub use state::{FailureReason, Phase, ServiceState};
 
-use crate::limits::MAX_SERVICE_NAME;
+use crate::{
+    limits::MAX_SERVICE_NAME,
+    request_properties::{Outputs, Recovery},
+};
 
 /// A request about services.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -83,6 +86,43 @@ pub enum ServiceRequest<'a> {
     /// [`Event::Gap`](crate::Event::Gap), the end of the channel,
     /// [`Outcome::Service`](crate::Outcome::Service).
     ReadLog(ReadLog<'a>),
+}
+
+impl ServiceRequest<'_> {
+    pub(crate) const fn recovery(&self) -> Recovery {
+        match self {
+            // The agent recognises a repeated start by its ticket. The others have
+            // no further effect.
+            Self::Start(_)
+            | Self::Wait { .. }
+            | Self::GetState { .. }
+            | Self::Stop { .. }
+            | Self::Restart { .. } => Recovery::Repeat,
+            Self::Remove { .. } => Recovery::RepeatRemoval,
+            Self::List { .. } => Recovery::RepeatList,
+            Self::ReadLog(_) => Recovery::ResumeLog,
+        }
+    }
+
+    pub(crate) const fn outputs(&self) -> Outputs {
+        match self {
+            Self::ReadLog(read) => Outputs::stdout(read.window),
+            Self::Start(_)
+            | Self::Wait { .. }
+            | Self::GetState { .. }
+            | Self::Stop { .. }
+            | Self::Restart { .. }
+            | Self::Remove { .. }
+            | Self::List { .. } => Outputs::NONE,
+        }
+    }
+
+    pub(crate) const fn with_window(self, window: u32) -> Self {
+        match self {
+            Self::ReadLog(read) => Self::ReadLog(ReadLog { window, ..read }),
+            _ => self,
+        }
+    }
 }
 
 /// The parameters of starting a service.

@@ -100,7 +100,7 @@ impl JobStream {
             return Ok(Filled::Nothing);
         }
         let stream = self.caller.stream;
-        let close = |outcome: &Outcome<'_>| encode::close(outgoing.control(), stream, outcome);
+        let close = |outcome: &Outcome<'_>| outgoing.close(stream, outcome);
         match jobs.finish(self.job, close) {
             Some(closed) => {
                 closed?;

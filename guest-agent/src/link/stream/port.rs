@@ -92,7 +92,7 @@ impl PortStream {
         }
         if self.reported == Reported::Nothing && connection.was_connected() {
             self.reported = Reported::Connected;
-            encode::event(outgoing.control(), stream, &Event::Connected)?;
+            outgoing.event(stream, &Event::Connected)?;
         }
         connection.flush();
         let consumed = u32::try_from(connection.take_consumed()).unwrap_or(u32::MAX);
@@ -117,13 +117,13 @@ impl PortStream {
             ConnectionState::Dialling | ConnectionState::Open => Ok(Filled::Asleep),
             ConnectionState::Over => {
                 connections.close(self.connection);
-                encode::close(outgoing.control(), stream, &Outcome::Done)?;
+                outgoing.close(stream, &Outcome::Done)?;
                 Ok(Filled::Finished)
             }
             ConnectionState::Failed(error) => {
                 connections.reset(self.connection);
                 let outcome = Outcome::Failed(failure(error));
-                encode::close(outgoing.control(), stream, &outcome)?;
+                outgoing.close(stream, &outcome)?;
                 Ok(Filled::Finished)
             }
         }

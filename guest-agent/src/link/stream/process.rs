@@ -198,7 +198,7 @@ impl ProcessStream {
             return finish(outgoing, id, FailureKind::NotFound, "it was removed");
         };
         if let Some(failure) = process.start_failure() {
-            encode::close(outgoing.control(), id, &Outcome::Failed(failure))?;
+            outgoing.close(id, &Outcome::Failed(failure))?;
             processes.remove_stream(self.process, self.caller);
             return Ok(Filled::Finished);
         }
@@ -214,7 +214,7 @@ impl ProcessStream {
             let (ProcessId(number), pid) = (self.process, process.pid());
             if self.purpose == Purpose::Start {
                 let outcome = Outcome::Spawned { id: number, pid };
-                encode::close(outgoing.control(), id, &outcome)?;
+                outgoing.close(id, &outcome)?;
                 processes.remove_stream(self.process, self.caller);
                 return Ok(Filled::Finished);
             }
@@ -222,11 +222,10 @@ impl ProcessStream {
             // Deferred, because output or the exit often follows soon and
             // shares the write.
             let is_late = process.started.after_ms(LAUNCH_CHECK_DELAY_MS) <= Moment::now();
-            let frames = match is_late {
-                true => outgoing.control(),
-                false => outgoing.deferred_control(),
-            };
-            encode::event(frames, id, &event)?;
+            match is_late {
+                true => outgoing.event(id, &event)?,
+                false => outgoing.deferred_event(id, &event)?,
+            }
         }
         let mut news = false;
         let mut added = false;
@@ -270,7 +269,7 @@ impl ProcessStream {
         let Some(exit) = exit else {
             return Ok(Filled::Nothing);
         };
-        encode::close(outgoing.control(), id, &Outcome::Exited(exit))?;
+        outgoing.close(id, &Outcome::Exited(exit))?;
         if owns {
             processes.exit_reported(self.process);
             self.purpose = Purpose::AwaitAck;
@@ -304,6 +303,6 @@ fn finish(
     text: &str,
 ) -> Result<Filled, LinkError> {
     let failure = Failure::new(kind, Stage::Process, text);
-    encode::close(outgoing.control(), stream, &Outcome::Failed(failure))?;
+    outgoing.close(stream, &Outcome::Failed(failure))?;
     Ok(Filled::Finished)
 }

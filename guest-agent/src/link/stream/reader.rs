@@ -100,7 +100,7 @@ impl Reader {
                 Channel::Stdin | Channel::Stdout => Output::Stdout,
             };
             let event = Event::Gap { output, bytes: gap };
-            encode::event(outgoing.deferred_control(), stream, &event)?;
+            outgoing.deferred_event(stream, &event)?;
             self.offset = ring.start();
             self.limit = self.limit.saturating_add(gap);
             self.first = self.first.max(self.offset);

@@ -1,4 +1,4 @@
-use vmcell_wire::{Channel, Failure, FailureKind, Outcome, Stage, encode, service::WaitFor};
+use vmcell_wire::{Channel, Failure, FailureKind, Outcome, Stage, service::WaitFor};
 
 use super::{
     Filled, ReadPosition,
@@ -76,13 +76,13 @@ impl ServiceStream {
         let Some(service) = services.get_mut(self.service) else {
             let text = "the service was removed";
             let failure = Failure::new(FailureKind::NotFound, Stage::Service, text);
-            encode::close(outgoing.control(), stream, &Outcome::Failed(failure))?;
+            outgoing.close(stream, &Outcome::Failed(failure))?;
             return Ok(Filled::Finished);
         };
         if let WaitCondition::Launched { start } = self.wait_for
             && let Some(failure) = service.start_failure(start)
         {
-            encode::close(outgoing.control(), stream, &Outcome::Failed(failure))?;
+            outgoing.close(stream, &Outcome::Failed(failure))?;
             self.stop_watching(services);
             return Ok(Filled::Finished);
         }
@@ -109,11 +109,7 @@ impl ServiceStream {
         if !is_reached {
             return Ok(Filled::Nothing);
         }
-        encode::close(
-            outgoing.control(),
-            stream,
-            &Outcome::Service(service.state()),
-        )?;
+        outgoing.close(stream, &Outcome::Service(service.state()))?;
         self.stop_watching(services);
         Ok(Filled::Finished)
     }

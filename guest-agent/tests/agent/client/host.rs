@@ -343,7 +343,7 @@ impl Host {
             while let Some(item) = self.decoder.decode(&mut input).unwrap() {
                 let reply = match item {
                     Item::Hello(_) => Reply::Hello,
-                    Item::Event { stream, event } => match event {
+                    Item::Event { stream, event, .. } => match event {
                         Event::Started { id, pid } => Reply::Started(stream, id, pid),
                         Event::Connected => Reply::Connected(stream),
                         Event::Attached(attached) => Reply::Attached(stream, attached),
@@ -380,7 +380,9 @@ impl Host {
                     }
                     Item::End { stream, channel } => Reply::End(stream, channel),
                     Item::Credit { stream, bytes, .. } => Reply::Credit(stream, bytes),
-                    Item::Close { stream, outcome } => {
+                    Item::Close {
+                        stream, outcome, ..
+                    } => {
                         if self.acknowledge_automatically {
                             encode::ack(&mut answers, stream);
                         }

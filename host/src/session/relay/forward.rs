@@ -11,7 +11,8 @@ use std::{
 use bytes::Bytes;
 use tokio::sync::{Notify, mpsc, watch};
 use vmcell_wire::{
-    Channel, Event, Failure, FailureKind, Outcome, Output, Stage, StreamId, WireError,
+    Channel, Event, Failure, FailureKind, Outcome, Output, Outputs, Stage, StartEvent, StreamId,
+    WireError,
     credit::{ReceiveWindow, SendWindow},
     encode,
     limits::MAX_PAYLOAD,
@@ -20,38 +21,6 @@ use vmcell_wire::{
 use crate::session::{
     Closing, LinkError, Stream, StreamEvent, StreamInput, StreamOutput, outgoing::Outgoing,
 };
-
-/// The client's initial window for each output that it requested.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Windows {
-    pub(super) stdout: Option<u32>,
-    pub(super) stderr: Option<u32>,
-}
-
-impl Windows {
-    pub(super) fn stdout(window: u32) -> Self {
-        Self {
-            stdout: Some(window),
-            stderr: None,
-        }
-    }
-
-    pub(super) fn both(window: u32) -> Self {
-        Self {
-            stdout: Some(window),
-            stderr: Some(window),
-        }
-    }
-}
-
-/// When the outputs of a stream start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum OutputStart {
-    /// When the stream is opened.
-    Immediate,
-    /// After the event that reports their offsets.
-    AfterEvent,
-}
 
 /// The client's controls of one of its streams.
 pub(super) struct ForwardedStream {
@@ -113,8 +82,8 @@ pub(super) fn start(
     id: StreamId,
     stream: Stream,
     outgoing: Arc<Outgoing>,
-    windows: Windows,
-    output_start: OutputStart,
+    windows: Outputs,
+    start_event: StartEvent,
     input_window: u32,
 ) -> (ForwardedStream, impl Future<Output = EndedStream>) {
     let credit =
@@ -163,7 +132,7 @@ pub(super) fn start(
                 input_window,
             };
             // The event with the offsets precedes the outputs.
-            let mut started = output_start == OutputStart::Immediate;
+            let mut started = start_event == StartEvent::None;
             while !started {
                 match forwarder.next(&mut events).await? {
                     Forwarded::OutputStart => started = true,
@@ -322,11 +291,7 @@ impl Forwarder {
                 Forwarded::OutputStart
             }
             StreamEvent::Listed(entry) => {
-                self.event(&entry.as_wire());
-                Forwarded::Other
-            }
-            StreamEvent::Service(state) => {
-                self.event(&Event::Service(state.as_wire()));
+                self.send(|out, id| encode::event_with_payload(out, id, entry.payload()));
                 Forwarded::Other
             }
             StreamEvent::Connected => {
@@ -352,29 +317,15 @@ impl Forwarder {
 impl EndedStream {
     /// Writes the close with the outcome of the stream.
     pub(super) fn close(&self, out: &mut Vec<u8>) -> Result<(), WireError> {
-        let text;
-        let outcome = match &self.outcome {
-            Ok(Closing::Exited(exit)) => Outcome::Exited(*exit),
-            Ok(Closing::Failed(failed)) => Outcome::Failed(failed.as_wire()),
-            Ok(Closing::Spawned { id, pid }) => Outcome::Spawned { id: *id, pid: *pid },
-            Ok(Closing::Pong) => Outcome::Pong,
-            Ok(Closing::PoweringOff) => Outcome::PoweringOff,
-            Ok(Closing::DiskClean) => Outcome::DiskClean,
-            Ok(Closing::Done) => Outcome::Done,
-            Ok(Closing::EndOfList { more }) => Outcome::EndOfList { more: *more },
-            Ok(Closing::Terminal(state)) => Outcome::Terminal(state.as_wire()),
-            Ok(Closing::Service(state)) => Outcome::Service(state.as_wire()),
-            Ok(Closing::Unknown) => Outcome::Failed(Failure::new(
-                FailureKind::Unsupported,
-                Stage::Request,
-                "the program that owns the VM does not know this answer",
-            )),
+        match &self.outcome {
+            // The client may know an outcome that this program does not.
+            Ok(closing) => encode::close_with_payload(out, self.id, closing.payload()),
             Err(error) => {
-                text = error.to_string();
-                Outcome::Failed(Failure::new(FailureKind::Other, Stage::Request, &text))
+                let text = error.to_string();
+                let failure = Failure::new(FailureKind::Other, Stage::Request, &text);
+                encode::close(out, self.id, &Outcome::Failed(failure))
             }
-        };
-        encode::close(out, self.id, &outcome)
+        }
     }
 }
 

@@ -13,17 +13,14 @@ use std::{collections::HashMap, convert::Infallible, sync::Arc};
 use bytes::Bytes;
 use tokio::{net::UnixStream, task::JoinSet};
 use vmcell_wire::{
-    Attach, Channel, Decoder, Failure, FailureKind, Hello, Item, Outcome, Peer, Position, Request,
-    Stage, StreamId, WireError, encode,
-    limits::MAX_BUILD,
-    service::{ReadLog, ServiceRequest},
-    terminal::{AttachTerminal, TerminalRequest},
+    Channel, Decoder, Failure, FailureKind, Hello, Item, Outcome, Peer, Request, Stage, StreamId,
+    WireError, encode, limits::MAX_BUILD,
 };
 
 use super::{
     LinkError, MAX_UNSENT_CONTROL, OpenError, Session, WINDOW, outgoing::Outgoing, writer,
 };
-use forward::{EndedStream, ForwardedStream, OutputStart, Windows};
+use forward::{EndedStream, ForwardedStream};
 use vmcell_tree::truncate_text;
 
 /// Serves a client until it disconnects or the session ends.
@@ -163,52 +160,19 @@ impl ClientConnection {
         if self.streams.contains_key(&id) {
             return Err(LinkError::Violation(WireError::BadStream(id.get())));
         }
-        let (request, windows) = match request {
-            Request::Attach(attach) => {
-                let windows = Windows {
-                    stdout: attach.stdout.map(|position| position.window),
-                    stderr: attach.stderr.map(|position| position.window),
-                };
-                (Request::Attach(with_our_windows(attach)), windows)
-            }
-            Request::Terminal(TerminalRequest::Attach(attach)) => {
-                let windows = Windows::stdout(attach.output.window);
-                let attach = AttachTerminal {
-                    output: with_our_window(attach.output),
-                    ..attach
-                };
-                (Request::Terminal(TerminalRequest::Attach(attach)), windows)
-            }
-            Request::Start(start) if start.mode == vmcell_wire::ProcessMode::Foreground => {
-                (request, Windows::both(window))
-            }
-            Request::Service(ServiceRequest::ReadLog(logs)) => {
-                let windows = Windows::stdout(logs.window);
-                let logs = ReadLog {
-                    window: WINDOW,
-                    ..logs
-                };
-                (Request::Service(ServiceRequest::ReadLog(logs)), windows)
-            }
-            Request::Files(_) | Request::Dial { .. } => (request, Windows::stdout(window)),
-            // Clients stop the VM with a control request, and never reconnect a
-            // link.
-            Request::PowerOff { .. } | Request::Resume(_) | Request::SetClock { .. } => {
-                let text = "only the program that owns the VM can do this";
-                return self.refuse(id, FailureKind::Denied, text);
-            }
-            request => (request, Windows::default()),
-        };
-        let output_start = match request {
-            Request::Files(_) => OutputStart::Immediate,
-            _ => OutputStart::AfterEvent,
-        };
-        match self.session.open(&request) {
+        if request.is_for_owner() {
+            let text = "only the program that owns the VM can do this";
+            return self.refuse(id, FailureKind::Denied, text);
+        }
+        // The client's windows apply to the outputs of the relay.
+        let windows = request.outputs(window);
+        match self.session.open(&request.with_window(WINDOW)) {
             Ok(stream) => {
                 let outgoing = self.outgoing.clone();
                 let input_window = self.session.peer().window;
+                let start_event = request.start_event();
                 let (forward, task) =
-                    forward::start(id, stream, outgoing, windows, output_start, input_window);
+                    forward::start(id, stream, outgoing, windows, start_event, input_window);
                 self.streams.insert(id, forward);
                 self.tasks.spawn(task);
                 Ok(())
@@ -239,23 +203,6 @@ impl ClientConnection {
         encode: impl FnOnce(&mut Vec<u8>) -> Result<(), WireError>,
     ) -> Result<(), LinkError> {
         Ok(self.outgoing.control(self.outgoing.epoch(), encode)?)
-    }
-}
-
-/// Replaces the client's windows, which apply to the relay's outputs, by the
-/// session's.
-fn with_our_windows(attach: Attach<'_>) -> Attach<'_> {
-    Attach {
-        stdout: attach.stdout.map(with_our_window),
-        stderr: attach.stderr.map(with_our_window),
-        ..attach
-    }
-}
-
-fn with_our_window(position: Position) -> Position {
-    Position {
-        window: WINDOW,
-        ..position
     }
 }
 

@@ -2,20 +2,18 @@
 
 use std::task::Waker;
 
-use vmcell_wire::{
-    Attached, Channel, WireError, limits::MAX_LISTED, service::ServiceState as WireState,
-};
+use vmcell_wire::{Attached, Channel, StartEvent, WireError, limits::MAX_LISTED};
 
 use super::Inner;
 use crate::session::{
-    ServiceState, Shared,
-    event::{ListedProcess, StreamEvent},
-    recovery::{AttachTarget, Recovery},
+    Shared,
+    event::{Listed, StreamEvent},
+    reopening::{AttachTarget, ListKey, Reopening},
 };
 
 impl Inner {
     pub(super) fn started(&mut self, id: u32, pid: u32) -> Result<(), WireError> {
-        let Recovery::Resume { start, .. } = &mut self.recovery else {
+        let Reopening::Resume { start, .. } = &mut self.reopening else {
             return Err(WireError::Malformed);
         };
         if std::mem::replace(&mut self.started, true) {
@@ -26,8 +24,9 @@ impl Inner {
         Ok(())
     }
 
-    pub(super) fn listed(&mut self, entry: ListedProcess) -> Result<(), WireError> {
-        let Recovery::RepeatList { last, count, .. } = &mut self.recovery else {
+    /// Adds an entry of a list.
+    pub(super) fn listed(&mut self, key: ListKey, entry: Listed) -> Result<(), WireError> {
+        let Reopening::RepeatList { last, count, .. } = &mut self.reopening else {
             return Err(WireError::Malformed);
         };
         *count += 1;
@@ -35,32 +34,16 @@ impl Inner {
             return Err(WireError::Malformed);
         }
         // They come in order. A repeated request lists some again.
-        if entry.id > *last {
-            *last = entry.id;
-            self.events.push_back(StreamEvent::Listed(Box::new(entry)));
-        }
-        Ok(())
-    }
-
-    pub(super) fn listed_service(&mut self, state: &WireState<'_>) -> Result<(), WireError> {
-        let Recovery::RepeatServices { last, count, .. } = &mut self.recovery else {
-            return Err(WireError::Malformed);
-        };
-        *count += 1;
-        if *count > MAX_LISTED {
-            return Err(WireError::Malformed);
-        }
-        if state.name > last.as_str() {
-            let state = ServiceState::from_wire(state)?;
-            last.clone_from(&state.name);
-            self.events.push_back(StreamEvent::Service(Box::new(state)));
+        if key.is_after(last).ok_or(WireError::Malformed)? {
+            *last = key;
+            self.events.push_back(StreamEvent::Listed(entry));
         }
         Ok(())
     }
 
     pub(super) fn connected(&mut self) -> Result<(), WireError> {
         let first = !std::mem::replace(&mut self.started, true);
-        if !first || !matches!(self.recovery, Recovery::FailDial) {
+        if !first || self.start_event != StartEvent::Connected {
             return Err(WireError::Malformed);
         }
         self.events.push_back(StreamEvent::Connected);
@@ -93,8 +76,8 @@ impl Inner {
     ) -> Result<(), WireError> {
         let first = !std::mem::replace(&mut self.started, true);
         let resumed = std::mem::take(&mut self.resuming);
-        match &mut self.recovery {
-            Recovery::Reattach { target, .. } => {
+        match &mut self.reopening {
+            Reopening::Reattach { target, .. } => {
                 if first {
                     *target = AttachTarget::Id(attached.id);
                     self.stdout.begin_at(attached.stdout)?;
@@ -115,7 +98,7 @@ impl Inner {
                     return Ok(());
                 }
             }
-            Recovery::Resume { start, .. } if resumed => {
+            Reopening::Resume { start, .. } if resumed => {
                 if first {
                     // The `Started` event was lost with the link.
                     let (id, pid) = (attached.id, attached.pid);
@@ -123,7 +106,7 @@ impl Inner {
                 }
                 *start = None;
             }
-            Recovery::ResumeLog { frame, .. } => {
+            Reopening::ResumeLog { frame, .. } => {
                 if first == frame.is_none() || !(first || resumed) {
                     return Err(WireError::Malformed);
                 }
@@ -132,8 +115,10 @@ impl Inner {
             }
             _ => return Err(WireError::Malformed),
         }
-        let stdout_continues = self.stdout.arrived() == attached.stdout || !self.outputs.stdout;
-        let stderr_continues = self.stderr.arrived() == attached.stderr || !self.outputs.stderr;
+        let stdout_continues =
+            self.stdout.arrived() == attached.stdout || self.outputs.stdout.is_none();
+        let stderr_continues =
+            self.stderr.arrived() == attached.stderr || self.outputs.stderr.is_none();
         if !resumed || !stdout_continues || !stderr_continues {
             return Err(WireError::Malformed);
         }

@@ -9,17 +9,17 @@ use std::{
 
 use bytes::{BytesMut, buf::Limit};
 use vmcell_wire::{
-    Channel, Event, FailureKind, Outcome, Position, StreamId, WireError, encode,
-    limits::MAX_PAYLOAD,
+    Channel, Event, FailureKind, Outcome, Outputs, Position, Request, StartEvent, StreamId,
+    WireError, encode, limits::MAX_PAYLOAD,
 };
 
 use super::{
-    LinkError, ServiceState, Shared,
-    event::{Closing, Failed, ListedProcess, StreamEvent, TerminalSnapshot},
+    LinkError, Shared,
+    event::{Closing, Listed, StreamEvent},
     inbox::{Inbox, InboxItem},
     outbox::Outbox,
     outgoing::Epoch,
-    recovery::{Outputs, Recovery},
+    reopening::{ListKey, Reopening},
 };
 
 /// The state that the reader task and the handles of a stream share.
@@ -36,8 +36,10 @@ pub(super) struct Inner {
     id: StreamId,
     /// The link on which the stream is open.
     epoch: Option<Epoch>,
-    recovery: Recovery,
+    reopening: Reopening,
     outputs: Outputs,
+    /// The event that precedes data.
+    start_event: StartEvent,
     /// Whether the stream was reopened and the agent has not answered yet.
     resuming: bool,
     started: bool,
@@ -48,12 +50,19 @@ pub(super) struct Inner {
     /// The host has cancelled it, so the outputs may be incomplete.
     cancelled: bool,
     /// The outputs without a reader, which are discarded.
-    discarding: Outputs,
+    discarding: Discarding,
     /// The output to read next: they alternate, so that neither starves.
     next_output: Channel,
     closing: Option<Closing>,
     link_error: Option<LinkError>,
     wakers: Wakers,
+}
+
+/// Which outputs are discarded.
+#[derive(Clone, Copy, Debug, Default)]
+struct Discarding {
+    stdout: bool,
+    stderr: bool,
 }
 
 /// The tasks that wait for a stream.
@@ -100,18 +109,28 @@ pub(super) enum AfterClose {
 }
 
 impl StreamState {
-    pub(super) fn new(id: StreamId, recovery: Recovery, input_window: u32) -> Self {
-        let outputs = recovery.outputs();
-        let stdin = match &recovery {
+    /// Creates the state of the stream that `frame` opens with `request`.
+    pub(super) fn new(
+        id: StreamId,
+        request: &Request<'_>,
+        frame: Vec<u8>,
+        input_window: u32,
+    ) -> Self {
+        // The credit of each is that of an inbox.
+        let outputs = request.outputs(0);
+        let start_event = request.start_event();
+        let stdin = match start_event {
             // A stream that attaches gets the position of the input first.
-            Recovery::Resume { .. } | Recovery::FailFiles | Recovery::FailDial => input_window,
-            _ => 0,
+            StartEvent::Attached => 0,
+            _ if outputs == Outputs::NONE => 0,
+            _ => input_window,
         };
         Self(Mutex::new(Inner {
             id,
             epoch: None,
-            recovery,
+            reopening: Reopening::of(request, frame),
             outputs,
+            start_event,
             resuming: false,
             started: false,
             events: VecDeque::new(),
@@ -119,7 +138,7 @@ impl StreamState {
             stderr: Inbox::new(Channel::Stderr),
             stdin: Outbox::new(input_window, stdin),
             cancelled: false,
-            discarding: Outputs::NONE,
+            discarding: Discarding::default(),
             next_output: Channel::Stdout,
             closing: None,
             link_error: None,
@@ -156,17 +175,17 @@ impl StreamState {
         let inner = &mut *inner;
         inner.epoch = Some(epoch);
         inner.resuming = matches!(
-            inner.recovery,
-            Recovery::Resume { .. }
-                | Recovery::Reattach { .. }
-                | Recovery::ResumeLog { .. }
-                | Recovery::Remove(_)
+            inner.reopening,
+            Reopening::Resume { .. }
+                | Reopening::Reattach { .. }
+                | Reopening::ResumeLog { .. }
+                | Reopening::Remove(_)
         );
         inner.stdin.pause();
         let (stdout, stderr) = (inner.stdout.resume(), inner.stderr.resume());
         let mut reopened = false;
         let sent = shared.outgoing.request(epoch, |out| {
-            reopened = inner.recovery.reopen(out, inner.id, stdout, stderr)?;
+            reopened = inner.reopening.reopen(out, inner.id, stdout, stderr)?;
             if reopened && inner.cancelled {
                 encode::cancel(out, inner.id);
             }
@@ -175,7 +194,13 @@ impl StreamState {
         sent.is_ok() && reopened
     }
 
-    pub(super) fn event(&self, shared: &Shared, event: Event<'_>) -> Result<(), WireError> {
+    /// Handles an event, which was decoded from `payload`.
+    pub(super) fn event(
+        &self,
+        shared: &Shared,
+        event: Event<'_>,
+        payload: &[u8],
+    ) -> Result<(), WireError> {
         let mut inner = self.lock();
         match event {
             Event::Started { id, pid } => inner.started(id, pid)?,
@@ -188,12 +213,13 @@ impl StreamState {
                 inner.inbox(channel)?.gap(bytes)?;
                 inner.wakers.wake_output(channel);
             }
-            Event::Listed(entry) => inner.listed(ListedProcess::from_wire(&entry))?,
-            Event::ListedTree(tree) => inner.listed(ListedProcess::from_tree(&tree))?,
-            Event::Service(state) => inner.listed_service(&state)?,
             Event::Connected => inner.connected()?,
-            // Newer events are sent only to hosts that announced them.
-            _ => return Err(WireError::Malformed),
+            // From a newer agent, which should not have sent it.
+            Event::Unknown => {}
+            _ => {
+                let key = ListKey::of(&event).ok_or(WireError::Malformed)?;
+                inner.listed(key, Listed::new(payload))?;
+            }
         }
         inner.wake_events();
         Ok(())
@@ -252,17 +278,22 @@ impl StreamState {
         Ok(())
     }
 
-    pub(super) fn close(&self, shared: &Shared, outcome: &Outcome<'_>) -> AfterClose {
+    pub(super) fn close(
+        &self,
+        shared: &Shared,
+        outcome: &Outcome<'_>,
+        payload: &[u8],
+    ) -> AfterClose {
         let mut inner = self.lock();
         let inner = &mut *inner;
         if let (
             Outcome::Failed(failure),
             true,
-            Recovery::Resume {
+            Reopening::Resume {
                 start: Some(frame), ..
             },
             Some(epoch),
-        ) = (outcome, inner.resuming, &inner.recovery, inner.epoch)
+        ) = (outcome, inner.resuming, &inner.reopening, inner.epoch)
             && failure.kind == FailureKind::NotFound
             && !inner.cancelled
         {
@@ -287,29 +318,13 @@ impl StreamState {
         if let Some(epoch) = inner.epoch {
             shared.outgoing.ack(epoch, inner.id);
         }
-        inner.closing = Some(match outcome {
-            Outcome::Exited(exit) => Closing::Exited(*exit),
-            Outcome::Failed(failure) => match inner.recovery {
-                // The first request succeeded, and its answer was lost.
-                Recovery::Remove(_) if inner.resuming && failure.kind == FailureKind::NotFound => {
-                    Closing::Done
-                }
-                _ => Closing::Failed(Failed::from_wire(failure)),
-            },
-            Outcome::Pong => Closing::Pong,
-            Outcome::PoweringOff => Closing::PoweringOff,
-            Outcome::DiskClean => Closing::DiskClean,
-            Outcome::Spawned { id, pid } => Closing::Spawned { id: *id, pid: *pid },
-            Outcome::Done => Closing::Done,
-            Outcome::EndOfList { more } => Closing::EndOfList { more: *more },
-            Outcome::Terminal(state) => {
-                Closing::Terminal(Box::new(TerminalSnapshot::from_wire(state)))
-            }
-            Outcome::Service(state) => match ServiceState::from_wire(state) {
-                Ok(state) => Closing::Service(Box::new(state)),
-                Err(_) => Closing::Unknown,
-            },
-            _ => Closing::Unknown,
+        let removed_before = inner.resuming
+            && matches!(inner.reopening, Reopening::Remove(_))
+            && matches!(outcome, Outcome::Failed(failure) if failure.kind == FailureKind::NotFound);
+        inner.closing = Some(match removed_before {
+            // The first request succeeded, and its answer was lost.
+            true => Closing::done(),
+            false => Closing::new(payload),
         });
         inner.wakers.wake_all();
         AfterClose::Remove
@@ -469,8 +484,8 @@ impl Inner {
 
     fn inbox(&mut self, channel: Channel) -> Result<&mut Inbox, WireError> {
         match channel {
-            Channel::Stdout if self.outputs.stdout => Ok(&mut self.stdout),
-            Channel::Stderr if self.outputs.stderr => Ok(&mut self.stderr),
+            Channel::Stdout if self.outputs.stdout.is_some() => Ok(&mut self.stdout),
+            Channel::Stderr if self.outputs.stderr.is_some() => Ok(&mut self.stderr),
             _ => Err(WireError::Malformed),
         }
     }
@@ -478,8 +493,8 @@ impl Inner {
     fn carries(&self, channel: Channel) -> bool {
         match channel {
             Channel::Stdin => false,
-            Channel::Stdout => self.outputs.stdout,
-            Channel::Stderr => self.outputs.stderr,
+            Channel::Stdout => self.outputs.stdout.is_some(),
+            Channel::Stderr => self.outputs.stderr.is_some(),
         }
     }
 
@@ -500,11 +515,11 @@ impl Inner {
     /// Checks that as many bytes have arrived as the exit says were printed, so
     /// that truncated output does not pass for complete output.
     fn check_complete(&self, closing: &Closing) -> Result<(), WireError> {
-        let Closing::Exited(exit) = closing else {
+        let Outcome::Exited(exit) = closing.outcome() else {
             return Ok(());
         };
-        let stdout = self.stdout.arrived() == exit.stdout_bytes || !self.outputs.stdout;
-        let stderr = self.stderr.arrived() == exit.stderr_bytes || !self.outputs.stderr;
+        let stdout = self.stdout.arrived() == exit.stdout_bytes || self.outputs.stdout.is_none();
+        let stderr = self.stderr.arrived() == exit.stderr_bytes || self.outputs.stderr.is_none();
         // A cancelled stream may have incomplete outputs.
         if self.cancelled || (stdout && stderr) {
             return Ok(());

@@ -101,7 +101,10 @@ async fn a_stalled_reader_stalls_its_own_stream_only() {
     guest.send(&exited(other.id, 5)).await;
     let (bytes, end) = read_to_end(&mut other).await;
     assert_eq!(bytes, b"hello");
-    assert!(matches!(end, Ok(Closing::Exited(_))), "{end:?}");
+    assert!(
+        matches!(end.as_ref().map(Closing::outcome), Ok(Outcome::Exited(_))),
+        "{end:?}"
+    );
 
     // No credit has come; it comes when the reader reads.
     settle(&session, &mut guest).await;
@@ -282,9 +285,10 @@ async fn a_failure_is_told_in_words_that_are_safe_to_print() {
     let failed = close(stream.id, &Outcome::Failed(failure));
     guest.send(&failed).await;
     let (_, end) = read_to_end(&mut stream).await;
-    let Ok(Closing::Failed(failure)) = end else {
+    let Ok(Outcome::Failed(failure)) = end.as_ref().map(Closing::outcome) else {
         panic!("{end:?}");
     };
+    let failure = crate::process::ExecFailure::from_wire(&failure, "sh".to_owned());
     assert!(!failure.text.chars().any(char::is_control), "{failure:?}");
     settle(&session, &mut guest).await;
 }

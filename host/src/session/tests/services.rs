@@ -1,6 +1,7 @@
 //! Services and connections, and guests that lie about them.
 
 use super::*;
+use crate::service::{ServicePhase, ServiceStatus};
 
 const MALFORMED: LinkError = LinkError::Violation(WireError::Malformed);
 
@@ -45,7 +46,10 @@ fn logs(from: LogStart) -> Request<'static> {
 
 async fn next_name(stream: &mut Stream) -> String {
     match stream.next().await {
-        Ok(StreamEvent::Service(state)) => state.name,
+        Ok(StreamEvent::Listed(entry)) => match entry.event() {
+            Event::Service(state) => state.name.to_owned(),
+            other => panic!("{other:?}"),
+        },
         other => panic!("{other:?}"),
     }
 }
@@ -98,7 +102,7 @@ async fn a_list_shows_no_service_twice_over_a_broken_link() {
     assert_eq!(shown, ["a", "b", "c"]);
     let event = stream.next().await;
     assert!(
-        matches!(event, Ok(StreamEvent::Closed(Closing::EndOfList { .. }))),
+        matches!(outcome_of(&event), Some(Outcome::EndOfList { .. })),
         "{event:?}"
     );
 }
@@ -147,10 +151,10 @@ async fn an_answer_with_a_name_that_is_none_is_no_answer() {
         assert_eq!(guest.recv().await, Some(FromHost::Open(stream.id)));
         guest.send(&closed(stream.id, answer)).await;
         let event = stream.next().await;
-        assert!(
-            matches!(event, Ok(StreamEvent::Closed(Closing::Unknown))),
-            "{event:?}"
-        );
+        let Some(Outcome::Service(state)) = outcome_of(&event) else {
+            panic!("{event:?}");
+        };
+        assert_eq!(ServiceStatus::from_wire(&state), None);
     }
     settle(&session, &mut guest).await;
 }
@@ -167,13 +171,13 @@ async fn texts_about_services_are_safe_to_print() {
     let reason = FailureReason::NotReady("\x1b[31mred");
     let answer = state("web", Phase::Failed(reason));
     guest.send(&closed(stream.id, answer)).await;
-    let Ok(StreamEvent::Closed(Closing::Service(answer))) = stream.next().await else {
-        panic!("no answer");
+    let event = stream.next().await;
+    let Some(Outcome::Service(answer)) = outcome_of(&event) else {
+        panic!("{event:?}");
     };
-    let ServicePhase::Failed(ServiceFailureReason::NotReady(text)) = answer.phase else {
-        panic!("{answer:?}");
-    };
-    assert_eq!(text, "\u{fffd}[31mred");
+    let phase = ServiceStatus::from_wire(&answer).unwrap().phase;
+    let expected = crate::service::FailureReason::NotReady("\u{fffd}[31mred".to_owned());
+    assert_eq!(phase, ServicePhase::Failed(expected));
 }
 
 #[tokio::test]
@@ -204,7 +208,7 @@ async fn what_is_asked_of_a_service_is_asked_again_over_a_new_link() {
         guest.send(&closed(stream.id, running(name))).await;
         let event = stream.next().await;
         assert!(
-            matches!(event, Ok(StreamEvent::Closed(Closing::Service(_)))),
+            matches!(outcome_of(&event), Some(Outcome::Service(_))),
             "{request:?}: {event:?}"
         );
         settle(&session, &mut guest).await;
@@ -238,7 +242,10 @@ async fn a_log_goes_on_at_its_byte_and_says_what_was_dropped_meanwhile() {
         match stream.next().await.unwrap() {
             StreamEvent::Data(_, bytes) => parts.push(String::from_utf8(bytes.to_vec()).unwrap()),
             StreamEvent::Gap(_, bytes) => parts.push(bytes.to_string()),
-            StreamEvent::Closed(Closing::Service(_)) => break,
+            StreamEvent::Closed(closing) => {
+                assert!(matches!(closing.outcome(), Outcome::Service(_)));
+                break;
+            }
             other => panic!("{other:?}"),
         }
     }

@@ -17,7 +17,7 @@ use vmcell::{
 
 /// Generous, because under emulation and beside other VMs anything may take
 /// long.
-const TEST_TIMEOUT: Duration = Duration::from_secs(60);
+const TEST_TIMEOUT: Duration = Duration::from_secs(240);
 
 /// The command of a service that does nothing but run.
 const IDLE: &str = "exec sleep 100000";

@@ -73,7 +73,7 @@ async fn what_a_service_publishes_is_there_until_it_is_over() {
 
     within(service.stop()).await.unwrap();
     assert!(service.ports().is_empty());
-    drop(TcpListener::bind(("127.0.0.1", port)).await.unwrap());
+    wait_free(port).await;
     // It can be started again at once.
     let service = start_service(&vm, "web", spec).await;
     ready(&service).await;
@@ -85,6 +85,17 @@ async fn what_a_service_publishes_is_there_until_it_is_over() {
         within(port.closed()).await;
     }
     assert!(vm.ports().list().is_empty());
+}
+
+/// Waits until a port can be bound. A program that another test starts holds all
+/// sockets of this process between its fork and its exec.
+async fn wait_free(port: u16) {
+    within(async {
+        while TcpListener::bind(("127.0.0.1", port)).await.is_err() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -101,12 +112,12 @@ async fn a_port_that_is_taken_starts_nothing() {
     );
     assert!(vm.services().list().await.unwrap().is_empty());
     assert!(vm.ports().list().is_empty());
-    drop(TcpListener::bind(("127.0.0.1", free)).await.unwrap());
+    wait_free(free).await;
 
     // Nothing is published for a service that cannot be started.
     start_service(&vm, "web", shell(IDLE)).await;
     let spec = web().publish((free, 8080));
     within(vm.services().start("web", spec)).await.unwrap_err();
     assert!(vm.ports().list().is_empty());
-    drop(TcpListener::bind(("127.0.0.1", free)).await.unwrap());
+    wait_free(free).await;
 }

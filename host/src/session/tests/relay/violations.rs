@@ -20,7 +20,7 @@ async fn what_only_the_owner_may_do_is_refused() {
     ] {
         let mut stream = client.open(&request).unwrap();
         let (_, end) = read_to_end(&mut stream).await;
-        let Ok(Closing::Failed(failed)) = end else {
+        let Ok(Outcome::Failed(failed)) = end.as_ref().map(Closing::outcome) else {
             panic!("{end:?}");
         };
         assert_eq!(failed.kind, FailureKind::Denied);

@@ -41,7 +41,10 @@ async fn finish(stream: &mut Stream, guest: &mut Guest, stdout_bytes: u64) -> Ve
     guest.send(&ends(stream.id)).await;
     guest.send(&exited(stream.id, stdout_bytes)).await;
     let (bytes, end) = read_to_end(stream).await;
-    assert!(matches!(end, Ok(Closing::Exited(_))), "{end:?}");
+    assert!(
+        matches!(end.as_ref().map(Closing::outcome), Ok(Outcome::Exited(_))),
+        "{end:?}"
+    );
     bytes
 }
 

@@ -81,7 +81,10 @@ async fn a_stream_is_resumed_where_it_was_with_room_for_what_fits() {
     let (rest, end) = read_to_end(&mut stream).await;
     read.extend(rest);
     assert!(read == bytes, "{} bytes arrived", read.len());
-    assert!(matches!(end, Ok(Closing::Exited(_))), "{end:?}");
+    assert!(
+        matches!(end.as_ref().map(Closing::outcome), Ok(Outcome::Exited(_))),
+        "{end:?}"
+    );
 }
 
 #[tokio::test]
@@ -201,7 +204,10 @@ async fn a_cancelled_stream_is_taken_up_and_cancelled_again() {
             guest.send(&exited(id, 1000)).await;
             if let Some(stream) = &mut stream {
                 let (_, end) = read_to_end(stream).await;
-                assert!(matches!(end, Ok(Closing::Exited(_))), "{end:?}");
+                assert!(
+                    matches!(end.as_ref().map(Closing::outcome), Ok(Outcome::Exited(_))),
+                    "{end:?}"
+                );
             }
             settle(&session, &mut guest).await;
             settle(&session, &mut guest).await;
@@ -250,7 +256,10 @@ async fn a_watched_process_is_found_again_by_the_number_that_the_agent_told() {
     guest.send(&exited(id, 1004)).await;
     let (bytes, end) = read_to_end(&mut stream).await;
     assert_eq!(bytes, b"more");
-    assert!(matches!(end, Ok(Closing::Exited(_))), "{end:?}");
+    assert!(
+        matches!(end.as_ref().map(Closing::outcome), Ok(Outcome::Exited(_))),
+        "{end:?}"
+    );
 }
 
 #[tokio::test]
@@ -262,6 +271,9 @@ async fn a_watched_process_that_is_gone_is_an_error() {
     assert!(matches!(guest.recv().await, Some(FromHost::Attach(..))));
     guest.send(&not_found(stream.id)).await;
     let (_, end) = read_to_end(&mut stream).await;
-    assert!(matches!(end, Ok(Closing::Failed(_))), "{end:?}");
+    assert!(
+        matches!(end.as_ref().map(Closing::outcome), Ok(Outcome::Failed(_))),
+        "{end:?}"
+    );
     settle(&session, &mut guest).await;
 }

@@ -177,7 +177,7 @@ impl Scenario {
         self.guest.send(&close(id, &Outcome::Exited(exit))).await;
         let end = self.stream.next().await;
         assert!(
-            matches!(end, Ok(StreamEvent::Closed(Closing::Exited(_)))),
+            matches!(outcome_of(&end), Some(Outcome::Exited(_))),
             "{end:?}"
         );
         for one in &self.printers {

@@ -109,7 +109,7 @@ async fn a_process_that_ran_and_is_unknown_now_is_an_error() {
     guest.send(&not_found(id)).await;
     let (bytes, end) = read_to_end(&mut stream).await;
     assert_eq!(bytes, b"begun");
-    let Ok(Closing::Failed(failed)) = end else {
+    let Ok(Outcome::Failed(failed)) = end.as_ref().map(Closing::outcome) else {
         panic!("{end:?}");
     };
     assert_eq!(failed.kind, FailureKind::NotFound);
@@ -129,7 +129,10 @@ async fn another_refusal_than_not_found_does_not_start_it_twice() {
         .send(&close(stream.id, &Outcome::Failed(failure)))
         .await;
     let (_, end) = read_to_end(&mut stream).await;
-    assert!(matches!(end, Ok(Closing::Failed(_))), "{end:?}");
+    assert!(
+        matches!(end.as_ref().map(Closing::outcome), Ok(Outcome::Failed(_))),
+        "{end:?}"
+    );
     settle(&session, &mut guest).await;
 }
 
@@ -145,7 +148,10 @@ async fn a_program_that_was_not_found_is_not_looked_for_again() {
     // This is the answer to the start.
     guest.send(&not_found(stream.id)).await;
     let (_, end) = read_to_end(&mut stream).await;
-    assert!(matches!(end, Ok(Closing::Failed(_))), "{end:?}");
+    assert!(
+        matches!(end.as_ref().map(Closing::outcome), Ok(Outcome::Failed(_))),
+        "{end:?}"
+    );
     settle(&session, &mut guest).await;
 }
 
@@ -160,7 +166,10 @@ async fn a_cancelled_start_that_never_arrived_is_not_sent_again() {
     assert_eq!(guest.recv().await, Some(FromHost::Cancel(stream.id)));
     guest.send(&not_found(stream.id)).await;
     let (_, end) = read_to_end(&mut stream).await;
-    assert!(matches!(end, Ok(Closing::Failed(_))), "{end:?}");
+    assert!(
+        matches!(end.as_ref().map(Closing::outcome), Ok(Outcome::Failed(_))),
+        "{end:?}"
+    );
     settle(&session, &mut guest).await;
 }
 
@@ -186,7 +195,7 @@ async fn a_signal_may_have_been_sent_or_not_and_that_is_said() {
     guest.send(&close(again.id, &Outcome::Done)).await;
     let event = again.next().await;
     assert!(
-        matches!(event, Ok(StreamEvent::Closed(Closing::Done))),
+        matches!(outcome_of(&event), Some(Outcome::Done)),
         "{event:?}"
     );
 }
@@ -238,7 +247,7 @@ async fn what_is_gone_when_it_is_to_be_removed_again_was_removed() {
         assert_eq!(guest.recv().await, Some(FromHost::Open(stream.id)));
         guest.send(&not_found(stream.id)).await;
         let event = stream.next().await;
-        let failed = matches!(event, Ok(StreamEvent::Closed(Closing::Failed(_))));
+        let failed = matches!(outcome_of(&event), Some(Outcome::Failed(_)));
         assert!(failed, "{request:?}: {event:?}");
         let mut stream = session.open(&request).unwrap();
         assert_eq!(guest.recv().await, Some(FromHost::Open(stream.id)));
@@ -247,7 +256,7 @@ async fn what_is_gone_when_it_is_to_be_removed_again_was_removed() {
         assert_eq!(guest.recv().await, Some(FromHost::Open(stream.id)));
         guest.send(&not_found(stream.id)).await;
         let event = stream.next().await;
-        let done = matches!(event, Ok(StreamEvent::Closed(Closing::Done)));
+        let done = matches!(outcome_of(&event), Some(Outcome::Done));
         assert!(done, "{request:?}: {event:?}");
     }
 }
@@ -268,7 +277,7 @@ async fn a_start_in_the_background_is_asked_again_with_its_ticket() {
     guest.send(&close(stream.id, &spawned)).await;
     let event = stream.next().await;
     assert!(
-        matches!(event, Ok(StreamEvent::Closed(Closing::Spawned { .. }))),
+        matches!(outcome_of(&event), Some(Outcome::Spawned { .. })),
         "{event:?}"
     );
 }
@@ -298,17 +307,17 @@ async fn a_list_shows_no_process_twice() {
     assert_eq!(shown, [1, 2, 4, 7]);
     let event = stream.next().await;
     assert!(
-        matches!(
-            event,
-            Ok(StreamEvent::Closed(Closing::EndOfList { more: false }))
-        ),
+        matches!(outcome_of(&event), Some(Outcome::EndOfList { more: false })),
         "{event:?}"
     );
 }
 
 async fn next_listed(stream: &mut Stream) -> u32 {
     match stream.next().await {
-        Ok(StreamEvent::Listed(listed)) => listed.id,
+        Ok(StreamEvent::Listed(entry)) => match entry.event() {
+            Event::Listed(entry) => entry.id,
+            other => panic!("{other:?}"),
+        },
         other => panic!("{other:?}"),
     }
 }
