@@ -64,13 +64,15 @@ impl<'a> Event<'a> {
     #[must_use]
     pub const fn capability(&self) -> Capabilities {
         match self {
-            Self::Started { .. } | Self::Attached(_) | Self::Gap { .. } | Self::Listed(_) => {
-                Capabilities::PROCESSES
-            }
+            // Every host of this generation.
+            Self::Started { .. }
+            | Self::Attached(_)
+            | Self::Gap { .. }
+            | Self::Listed(_)
+            | Self::Unknown => Capabilities::NONE,
             Self::Service(_) => Capabilities::SERVICES,
             Self::Connected => Capabilities::PORTS,
             Self::ListedTree(_) => Capabilities::TREES,
-            Self::Unknown => Capabilities::NONE,
         }
     }
 

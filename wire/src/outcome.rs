@@ -81,11 +81,15 @@ impl<'a> Outcome<'a> {
     #[must_use]
     pub const fn capability(&self) -> Capabilities {
         match self {
-            Self::Failed(_) | Self::Pong | Self::Done | Self::Unknown => Capabilities::NONE,
-            Self::Exited(_) | Self::Spawned { .. } | Self::EndOfList { .. } => {
-                Capabilities::PROCESSES
-            }
-            Self::PoweringOff => Capabilities::POWER_OFF,
+            // Every host of this generation.
+            Self::Failed(_)
+            | Self::Pong
+            | Self::Exited(_)
+            | Self::PoweringOff
+            | Self::Spawned { .. }
+            | Self::Done
+            | Self::EndOfList { .. }
+            | Self::Unknown => Capabilities::NONE,
             Self::Terminal(_) => Capabilities::TERMINALS,
             Self::Service(_) => Capabilities::SERVICES,
             Self::DiskClean => Capabilities::DISK_REPORT,

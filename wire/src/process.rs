@@ -15,7 +15,8 @@ pub struct Start<'a> {
     /// link, a host uses it to find out whether the process was started, and to
     /// [resume](Resume) it.
     pub ticket: u64,
-    /// The user's name for the process: unique among those that the agent knows.
+    /// The user's name for the process: unique among those that the agent knows,
+    /// and 1 to [`MAX_TAG`] of `A-Z a-z 0-9 . _ -`.
     pub tag: &'a str,
     /// The program and its arguments; not empty. A program without a slash is
     /// looked up in `PATH`.

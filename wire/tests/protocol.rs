@@ -394,7 +394,7 @@ fn argv() -> PackedStringsBuf {
 fn start(argv: &PackedStringsBuf, mode: ProcessMode) -> Start<'_> {
     Start {
         ticket: 300,
-        tag: "",
+        tag: "job",
         argv: argv.as_packed(),
         env: Default::default(),
         default_env: true,

@@ -1,8 +1,9 @@
 //! Peers of other versions: what is unknown to one is never the end of the link.
 
 use vmcell_wire::{
-    Capabilities, Decoder, Event, Exit, ExitCause, Failure, FailureKind, Header, Item, Kind,
-    Outcome, Peer, Stage, StreamId, WireError, encode,
+    Capabilities, Decoder, Event, Failure, FailureKind, Header, Item, Kind, Outcome, Peer, Stage,
+    StreamId, WireError, encode,
+    terminal::{Size, TerminalState},
 };
 
 fn stream() -> StreamId {
@@ -85,26 +86,23 @@ fn what_is_unknown_cannot_be_sent() {
 
 #[test]
 fn an_older_host_gets_only_outcomes_that_it_knows() {
-    let exit = Exit {
-        cause: ExitCause::Code(0),
-        user_us: 0,
-        system_us: 0,
-        peak_rss_kib: 0,
-        wall_us: 0,
-        stdout_bytes: 0,
-        stderr_bytes: 0,
-        outputs_cut: false,
-        oom_kills: 0,
-        tree_ended: None,
-    };
     let older = Capabilities::PROCESSES | Capabilities::POWER_OFF;
-    let exited = Outcome::Exited(exit);
-    assert_eq!(exited.for_host(older), exited);
+    let spawned = Outcome::Spawned { id: 1, pid: 2 };
+    assert_eq!(spawned.for_host(older), spawned);
     assert_eq!(Outcome::DiskClean.for_host(older), Outcome::PoweringOff);
     let newest = Capabilities::ALL;
     assert_eq!(Outcome::DiskClean.for_host(newest), Outcome::DiskClean);
     // It asked for what it does not know: a failure is always understood.
-    let Outcome::Failed(failure) = exited.for_host(Capabilities::NONE) else {
+    let state = Outcome::Terminal(TerminalState {
+        size: Size {
+            columns: 80,
+            rows: 24,
+        },
+        echo: true,
+        canonical: true,
+        foreground: None,
+    });
+    let Outcome::Failed(failure) = state.for_host(older) else {
         panic!("it must be told");
     };
     assert_eq!(failure.kind, FailureKind::Unsupported);

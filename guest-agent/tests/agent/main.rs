@@ -3,6 +3,7 @@
 
 mod background;
 mod client;
+mod conversations;
 mod descriptors;
 mod files;
 mod hostile;

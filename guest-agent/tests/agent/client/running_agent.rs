@@ -55,9 +55,14 @@ impl RunningAgent {
         Self { child, path }
     }
 
+    /// Opens a link for raw bytes.
+    pub(crate) fn connect_raw(&self) -> UnixStream {
+        UnixStream::connect(&self.path).unwrap()
+    }
+
     /// Opens a link without a hello.
     pub(crate) fn connect_without_hello(&self) -> Host {
-        Host::new(UnixStream::connect(&self.path).unwrap())
+        Host::new(self.connect_raw())
     }
 
     pub(crate) fn connect(&self) -> Host {

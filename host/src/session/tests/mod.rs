@@ -38,6 +38,7 @@ mod relay;
 mod result_limits;
 mod resume;
 mod services;
+mod versions;
 mod violations;
 
 const BOOT_ID: [u8; 16] = [7; 16];
