@@ -3,10 +3,12 @@
 
 mod background;
 mod client;
+mod control;
 mod descriptors;
 mod files;
 mod hostile;
 mod lease;
+mod observers;
 mod ports;
 mod processes;
 mod race;
