@@ -252,10 +252,7 @@ pub enum ArchiveProblem {
     #[error("only files, directories, links, pipes and devices are supported: leave it out")]
     UnsupportedKind,
     /// It is a sparse file in an unknown format.
-    #[error(
-        "sparse files of this format are not supported: recreate the archive with \
-         `tar --sparse --sparse-version=1.0`"
-    )]
+    #[error("sparse files of this format are not supported: use `tar --sparse --format=posix`")]
     Sparse,
     /// A number or a pax record in its header is malformed or out of range.
     #[error("a number in its header is malformed or out of range: recreate the archive")]
