@@ -1,35 +1,27 @@
-//! Reads a tree from a tar archive.
-//!
-//! Archives are untrusted input. No file is unpacked under its name in the archive: contents go to
-//! numbered files in a private folder, everything else into the tree, which validates paths.
-//! Extended headers (pax records, GNU long names) are parsed here, because the crate `tar` would
-//! read them into memory without a size limit.
-
-mod extended_header;
-
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{self, Read};
-use std::os::unix::ffi::OsStrExt as _;
+use std::io::{self, Read, Seek as _, SeekFrom, Write as _};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tar::{Entry, EntryType, Header};
+use vmcell_archive::{ArchiveError, ArchiveReader, Device, Entry, EntryKind, SparseMap};
 
-use self::extended_header::ExtendedHeader;
+use crate::scan::is_portable;
 use crate::scratch::ScratchFolder;
 use crate::tree::normalize;
 use crate::{ArchiveProblem, Content, Error, Kind, Node, Owner, Tree};
 
 /// Limit on the number of entries; no distribution comes near it.
 const MAX_ENTRIES: u64 = 1_000_000;
-/// Limit on the sum of all file sizes.
+/// Limit on the sum of all file sizes, including holes.
 const MAX_BYTES: u64 = 64 << 30;
 
 impl Tree {
     /// Reads an uncompressed tar archive.
     ///
-    /// Keeps numeric owners, modes, modification times, symbolic and hard links, named pipes, device
+    /// Reads the formats of POSIX and GNU tar, including sparse files and files of any size. Keeps
+    /// numeric owners, modes, modification times, symbolic and hard links, named pipes, device
     /// nodes, and the extended attributes that [`Tree::from_dir`] keeps. File contents are stored in
     /// a private temporary folder, which is removed when the tree and its clones are dropped.
     ///
@@ -59,96 +51,99 @@ impl Tree {
     pub fn from_tar(archive: impl Read) -> Result<Self, Error> {
         let scratch = Arc::new(ScratchFolder::new()?);
         let mut unpacker = Unpacker {
+            reader: ArchiveReader::new(archive),
             tree: Self::with_contents_in(Arc::clone(&scratch)),
             scratch,
             entries: 0,
             bytes: 0,
         };
-        let mut archive = tar::Archive::new(archive);
-        let mut extended = ExtendedHeader::default();
-        for entry in archive.entries().map_err(unreadable)?.raw(true) {
-            let mut entry = entry.map_err(unreadable)?;
-            let is_extended = extended.read(&mut entry)?;
-            if !is_extended {
-                unpacker.add_entry(&mut entry, std::mem::take(&mut extended))?;
-            }
+        while let Some(entry) = unpacker.next_entry()? {
+            unpacker.add_entry(entry)?;
         }
         Ok(unpacker.tree)
     }
 }
 
 /// The state of reading an archive into a tree.
-struct Unpacker {
+struct Unpacker<R> {
+    reader: ArchiveReader<R>,
     tree: Tree,
     scratch: Arc<ScratchFolder>,
     entries: u64,
     bytes: u64,
 }
 
-impl Unpacker {
-    fn add_entry<R: Read>(
-        &mut self,
-        entry: &mut Entry<'_, R>,
-        extended: ExtendedHeader,
-    ) -> Result<(), Error> {
-        let path = match &extended.path {
-            Some(path) => to_path(path),
-            None => to_path(&entry.path_bytes()),
-        };
+impl<R: Read> Unpacker<R> {
+    fn next_entry(&mut self) -> Result<Option<Entry>, Error> {
+        let entry = self.reader.next_entry();
+        entry.map_err(|error| self.read_error(error))
+    }
+
+    fn add_entry(&mut self, entry: Entry) -> Result<(), Error> {
+        let path = to_path(self.reader.name());
         let refuse = |problem| Error::Archive {
             path: path.clone(),
             problem,
         };
-        let header = entry.header().clone();
-        self.count(entry.size()).map_err(refuse)?;
+        self.count(&entry.kind).map_err(refuse)?;
         if path.is_absolute() {
             return Err(refuse(ArchiveProblem::AbsolutePath));
         }
-        let bad_number = |_: io::Error| refuse(ArchiveProblem::BadNumber);
-        let (uid, gid) = (
-            extended
-                .uid
-                .map_or_else(|| header.uid(), Ok)
-                .map_err(bad_number)?,
-            extended
-                .gid
-                .map_or_else(|| header.gid(), Ok)
-                .map_err(bad_number)?,
-        );
-        let (Ok(uid), Ok(gid), Ok(modified)) = (
-            u32::try_from(uid),
-            u32::try_from(gid),
-            i64::try_from(header.mtime().map_err(bad_number)?),
-        ) else {
-            return Err(refuse(ArchiveProblem::BadNumber));
-        };
-        // The mask leaves the twelve permission bits, which fit.
-        let mode = (header.mode().map_err(bad_number)? & 0o7777) as u16;
-        let is_directory = header.entry_type() == EntryType::Directory;
         match self.tree.get(&path).map(|node| &node.kind) {
             None => {}
-            Some(Kind::Directory) if is_directory => {}
+            Some(Kind::Directory) if entry.kind == EntryKind::Directory => {}
             Some(_) => return Err(refuse(ArchiveProblem::Duplicate)),
         }
-        let kind = match header.entry_type() {
-            EntryType::Regular | EntryType::Continuous => Kind::File(self.store_content(entry)?),
-            EntryType::Link => {
-                let target = self.hard_link_target(&link_target(&header, &extended));
+        let numbers = |device: Option<Device>| {
+            let device = device.ok_or_else(|| refuse(ArchiveProblem::BadNumber))?;
+            Ok((device.major, device.minor))
+        };
+        let kind = match entry.kind {
+            EntryKind::Directory => Kind::Directory,
+            EntryKind::File { stored, sparse } => Kind::File(self.store_content(stored, sparse)?),
+            EntryKind::Symlink { target } => Kind::Symlink(to_path(&target)),
+            EntryKind::HardLink { target } => {
+                let target = self.hard_link_target(&to_path(&target));
                 Kind::HardLink(target.ok_or_else(|| refuse(ArchiveProblem::BadHardLink))?)
             }
-            _ => other_kind(&header, &extended).map_err(refuse)?,
+            EntryKind::Fifo => Kind::Fifo,
+            EntryKind::CharacterDevice(device) => {
+                let (major, minor) = numbers(device)?;
+                Kind::CharDevice { major, minor }
+            }
+            EntryKind::BlockDevice(device) => {
+                let (major, minor) = numbers(device)?;
+                Kind::BlockDevice { major, minor }
+            }
+            EntryKind::Label | EntryKind::Unknown(_) => {
+                return Err(refuse(ArchiveProblem::UnsupportedKind));
+            }
         };
+        let xattrs = entry.xattrs.into_iter();
         let node = Node {
             kind,
-            mode,
-            owner: Owner { uid, gid },
-            modified: Some(modified),
-            xattrs: extended.xattrs,
+            mode: entry.mode,
+            owner: Owner {
+                uid: entry.uid,
+                gid: entry.gid,
+            },
+            modified: Some(entry.modified.seconds),
+            xattrs: xattrs
+                .filter(|(name, _)| is_portable(name))
+                .map(|(name, value)| (OsString::from_vec(name), value))
+                .collect(),
         };
         self.tree.insert(path, node)
     }
 
-    fn count(&mut self, size: u64) -> Result<(), ArchiveProblem> {
+    fn count(&mut self, kind: &EntryKind) -> Result<(), ArchiveProblem> {
+        let size = match kind {
+            EntryKind::File {
+                sparse: Some(map), ..
+            } => map.length,
+            EntryKind::File { stored, .. } => *stored,
+            _ => 0,
+        };
         self.entries += 1;
         self.bytes = self.bytes.saturating_add(size);
         if self.entries > MAX_ENTRIES || self.bytes > MAX_BYTES {
@@ -158,19 +153,42 @@ impl Unpacker {
     }
 
     /// Copies the content of a file into the scratch folder, which lives as long as the tree.
-    fn store_content<R: Read>(&self, entry: &mut Entry<'_, R>) -> Result<Content, Error> {
+    fn store_content(&mut self, stored: u64, sparse: Option<SparseMap>) -> Result<Content, Error> {
         let path = self.scratch.path().join(self.entries.to_string());
         let write_error = |source| Error::Write {
             path: path.clone(),
             source,
         };
         let mut file = File::create_new(&path).map_err(write_error)?;
-        let size = entry.size();
-        let copied = copy(entry, &mut file, write_error)?;
-        if copied != size {
-            return Err(unreadable(io::ErrorKind::UnexpectedEof.into()));
+        let map = sparse.unwrap_or_else(|| SparseMap {
+            parts: vec![(0, stored)],
+            length: stored,
+        });
+        for (offset, length) in map.parts {
+            file.seek(SeekFrom::Start(offset)).map_err(write_error)?;
+            self.copy(&mut file, length, write_error)?;
         }
+        file.set_len(map.length).map_err(write_error)?;
         Ok(Content::HostFile(path))
+    }
+
+    /// Copies bytes of an entry. Distinguishes read errors from write errors.
+    fn copy(
+        &mut self,
+        file: &mut File,
+        mut left: u64,
+        write_error: impl Fn(io::Error) -> Error,
+    ) -> Result<(), Error> {
+        let mut buffer = [0; 16 << 10];
+        while left > 0 {
+            let length = usize::try_from(left).map_or(buffer.len(), |left| left.min(buffer.len()));
+            let piece = &mut buffer[..length];
+            let read = self.reader.read_exact(piece);
+            read.map_err(|error| self.read_error(error))?;
+            file.write_all(piece).map_err(&write_error)?;
+            left -= length as u64;
+        }
+        Ok(())
     }
 
     /// Returns the file that a hard link refers to. Accepts only entries that came earlier in the
@@ -185,63 +203,25 @@ impl Unpacker {
             _ => normalize(text).ok(),
         }
     }
-}
 
-/// Copies the rest of an entry. Distinguishes read errors from write errors.
-fn copy<R: Read>(
-    entry: &mut Entry<'_, R>,
-    file: &mut File,
-    write_error: impl Fn(io::Error) -> Error,
-) -> Result<u64, Error> {
-    let mut buffer = [0; 16 << 10];
-    let mut copied = 0;
-    loop {
-        let piece = match entry.read(&mut buffer) {
-            Ok(0) => return Ok(copied),
-            Ok(length) => &buffer[..length],
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(unreadable(error)),
+    fn read_error(&self, error: ArchiveError) -> Error {
+        let problem = match error {
+            ArchiveError::Io(source) => return Error::ArchiveUnreadable { source },
+            ArchiveError::NotAnArchive | ArchiveError::Truncated | ArchiveError::Damaged => {
+                let source = io::Error::other(error);
+                return Error::ArchiveUnreadable { source };
+            }
+            ArchiveError::BadRecord | ArchiveError::BadNumber => ArchiveProblem::BadNumber,
+            ArchiveError::HeadersTooLarge => ArchiveProblem::TooLong,
+            ArchiveError::UnsupportedSparse => ArchiveProblem::Sparse,
         };
-        io::Write::write_all(file, piece).map_err(&write_error)?;
-        copied += piece.len() as u64;
-    }
-}
-
-/// Returns the kind of an entry that is neither a regular file nor a hard link.
-fn other_kind(header: &Header, extended: &ExtendedHeader) -> Result<Kind, ArchiveProblem> {
-    let known = |number: io::Result<Option<u32>>| match number {
-        Ok(Some(number)) => Ok(number),
-        _ => Err(ArchiveProblem::BadNumber),
-    };
-    let device = || Ok((known(header.device_major())?, known(header.device_minor())?));
-    Ok(match header.entry_type() {
-        EntryType::Directory => Kind::Directory,
-        EntryType::Symlink => Kind::Symlink(link_target(header, extended)),
-        EntryType::Fifo => Kind::Fifo,
-        EntryType::Char => {
-            let (major, minor) = device()?;
-            Kind::CharDevice { major, minor }
+        Error::Archive {
+            path: to_path(&self.reader.header_name()),
+            problem,
         }
-        EntryType::Block => {
-            let (major, minor) = device()?;
-            Kind::BlockDevice { major, minor }
-        }
-        EntryType::GNUSparse => return Err(ArchiveProblem::Sparse),
-        _ => return Err(ArchiveProblem::UnsupportedKind),
-    })
-}
-
-fn link_target(header: &Header, extended: &ExtendedHeader) -> PathBuf {
-    match &extended.link {
-        Some(link) => to_path(link),
-        None => to_path(&header.link_name_bytes().unwrap_or_default()),
     }
 }
 
 fn to_path(bytes: &[u8]) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(bytes))
-}
-
-fn unreadable(source: io::Error) -> Error {
-    Error::ArchiveUnreadable { source }
 }

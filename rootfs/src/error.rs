@@ -251,14 +251,14 @@ pub enum ArchiveProblem {
     /// It is neither a file, directory, link, pipe nor device.
     #[error("only files, directories, links, pipes and devices are supported: leave it out")]
     UnsupportedKind,
-    /// It is a sparse file, or one of 8 GiB or more, which needs a pax size record.
-    #[error("sparse files and files of 8 GiB or more are not supported: recreate the archive")]
+    /// It is a sparse file in an unknown format.
+    #[error("sparse files of this format are not supported: use `tar --sparse --format=posix`")]
     Sparse,
-    /// A number in its header is malformed or out of range.
+    /// A number or a pax record in its header is malformed or out of range.
     #[error("a number in its header is malformed or out of range: recreate the archive")]
     BadNumber,
-    /// Its name or its attributes exceed 256 KiB.
-    #[error("its name or its attributes exceed 256 KiB: shorten them")]
+    /// Its name and attributes exceed 256 KiB, or it is a sparse file of over a million parts.
+    #[error("its name, its attributes or its map of holes is too long: shorten it")]
     TooLong,
     /// The archive up to this entry exceeds the limits on entries or bytes.
     #[error("the archive exceeds 1000000 entries or 64 GiB: split it")]

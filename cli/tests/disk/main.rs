@@ -23,6 +23,8 @@ mod partitions;
 mod pipes;
 mod program;
 mod sample;
+#[path = "../../../disk/tests/sample_image/mod.rs"]
+mod sample_image;
 mod sha256;
 mod stat;
 mod terminal;

@@ -19,5 +19,7 @@ mod oracle;
 mod partition;
 mod read;
 mod sample;
+#[path = "../sample_image/mod.rs"]
+mod sample_image;
 mod usage;
 mod walk;

@@ -1,7 +1,6 @@
 //! A sample tree with all kinds of entries, and images of it.
 
 use std::{
-    env,
     ffi::OsStr,
     fs,
     os::unix::{
@@ -9,24 +8,19 @@ use std::{
         fs::{FileExt as _, PermissionsExt as _, symlink},
     },
     path::{Path, PathBuf},
-    process::{Command, Stdio},
-    time::{Duration, SystemTime},
 };
 
-use rustix::fs::{CWD, FileType, Mode, XattrFlags, mknodat, setxattr};
-use tempfile::TempDir;
+use rustix::fs::{XattrFlags, setxattr};
 use vmcell_disk::{
     Disk,
     image::{self, Format},
 };
 
+pub(crate) use crate::sample_image::{Sample, debugfs, pattern, run, tool};
+use crate::sample_image::{create_common_entries, write};
+
 /// The cluster size of a child.
 const CLUSTER: usize = 64 << 10;
-
-/// A temporary directory with a tree and an image of it.
-pub(crate) struct Sample {
-    pub(crate) folder: TempDir,
-}
 
 impl Sample {
     /// Creates the tree and an image with 4 KiB blocks.
@@ -35,40 +29,11 @@ impl Sample {
     }
 
     pub(crate) fn with(options: &[&str]) -> Self {
-        let sample = Self {
-            folder: tempfile::tempdir().unwrap(),
-        };
-        fs::create_dir(sample.tree()).unwrap();
-        create_tree(&sample.tree());
-        let mut command = tool("mke2fs");
-        command.args(["-q", "-F"]).args(options).arg("-d");
-        run(command.arg(sample.tree()).arg(sample.image()).arg("32M"));
-        sample
-    }
-
-    pub(crate) fn tree(&self) -> PathBuf {
-        self.path("tree")
-    }
-
-    pub(crate) fn image(&self) -> PathBuf {
-        self.path("base.ext4")
-    }
-
-    pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        Self::create(options, create_tree)
     }
 
     pub(crate) fn open(&self) -> Disk {
         open(&self.image())
-    }
-
-    /// Returns a copy of the image, changed by `debugfs` commands, one per
-    /// line.
-    pub(crate) fn changed(&self, name: &str, commands: &str) -> PathBuf {
-        let copy = self.path(name);
-        fs::copy(self.image(), &copy).unwrap();
-        debugfs(&copy, commands);
-        copy
     }
 
     /// Returns a qcow2 child of the image that contains only these changes.
@@ -104,25 +69,13 @@ impl Sample {
 
 /// Creates the tree.
 fn create_tree(tree: &Path) {
-    let write = |path: &str, content: &[u8], mode: u32| {
-        let path = tree.join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(&path, content).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
-    };
+    let main = b"fn main() {\n    println!(\"hello\");\n}\n";
+    create_common_entries(tree, main);
+    let write = |path: &str, content: &[u8], mode| write(tree, path, content, mode);
     let passwd = b"root:x:0:0::/root:/bin/sh\nalice:x:1000:1000::/:\n";
     write("etc/passwd", passwd, 0o644);
     write("etc/group", b"root:x:0:\nusers:x:1000:alice\n", 0o644);
-    write(
-        "etc/secret.conf",
-        b"key = value\npassword = hunter2\n",
-        0o600,
-    );
     write("bin/tool", &pattern(300_000), 0o4755);
-    let main = b"fn main() {\n    println!(\"hello\");\n}\n";
-    write("src/main.rs", main, 0o644);
-    write("src/deep/er/lib.rs", b"//! A library.\n", 0o640);
-    write("src/empty", b"", 0o644);
     write("data/large", &pattern(3_000_000), 0o644);
     write("data/name with\x1b[31m escape", b"coloured\n", 0o644);
     for number in 0..300 {
@@ -143,10 +96,7 @@ fn create_tree(tree: &Path) {
     symlink("../../../../etc", tree.join("src/deep/up")).unwrap();
     symlink("x".repeat(200), tree.join("data/long-link")).unwrap();
     symlink("round", tree.join("round")).unwrap();
-    fs::hard_link(tree.join("src/main.rs"), tree.join("src/same.rs")).unwrap();
     fs::hard_link(tree.join("data/large"), tree.join("large-too")).unwrap();
-    let mode = Mode::from_raw_mode(0o600);
-    mknodat(CWD, tree.join("pipe"), FileType::Fifo, mode, 0).unwrap();
     fs::create_dir(tree.join("nothing")).unwrap();
     fs::set_permissions(tree.join("nothing"), fs::Permissions::from_mode(0o700)).unwrap();
     if has_xattrs(tree) {
@@ -154,24 +104,11 @@ fn create_tree(tree: &Path) {
         setxattr(tree.join("src/main.rs"), "user.colour", b"blue", none).unwrap();
         setxattr(tree.join("src"), "user.kind", &[7; 700], none).unwrap();
     }
-    let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_500_000_000);
-    let file = fs::File::open(tree.join("src/main.rs")).unwrap();
-    file.set_modified(time).unwrap();
 }
 
 /// Returns whether the host's file system supports extended attributes.
 pub(crate) fn has_xattrs(folder: &Path) -> bool {
     setxattr(folder, "user.vmcell-test", b"", XattrFlags::empty()).is_ok()
-}
-
-/// Returns deterministic bytes without short repetitions.
-pub(crate) fn pattern(length: usize) -> Vec<u8> {
-    let mut state = 1_u32;
-    let next = || {
-        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        state.to_le_bytes()[3]
-    };
-    std::iter::repeat_with(next).take(length).collect()
 }
 
 pub(crate) fn open(path: &Path) -> Disk {
@@ -182,38 +119,7 @@ pub(crate) fn open_raw(path: &Path) -> Disk {
     Disk::options().format(Format::Raw).open(path).unwrap()
 }
 
-/// Changes an image with `debugfs` commands, one per line.
-pub(crate) fn debugfs(image: &Path, commands: &str) {
-    let script = image.with_extension("script");
-    fs::write(&script, commands).unwrap();
-    let output = run(tool("debugfs").args(["-w", "-f"]).arg(script).arg(image));
-    // debugfs succeeds even if a command fails, so check its error output.
-    let errors: Vec<_> = output.1.lines().skip(1).collect();
-    assert!(errors.is_empty(), "{errors:#?}");
-}
-
 /// Returns the output of a `debugfs` command.
 pub(crate) fn debugfs_output(image: &Path, command: &str) -> String {
-    run(tool("debugfs").args(["-R", command]).arg(image)).0
-}
-
-pub(crate) fn tool(name: &str) -> Command {
-    // These directories are often not in the PATH of other users than root.
-    let path = env::var("PATH").unwrap_or_default();
-    let mut command = Command::new(name);
-    command
-        .env("PATH", format!("{path}:/usr/sbin:/sbin"))
-        .env("LC_ALL", "C")
-        .env("DEBUGFS_PAGER", "cat")
-        .stdin(Stdio::null());
-    command
-}
-
-pub(crate) fn run(command: &mut Command) -> (String, String) {
-    let output = command
-        .output()
-        .unwrap_or_else(|error| panic!("{command:?}: {error}: does `make setup` bring it?"));
-    assert!(output.status.success(), "{command:?}: {output:?}");
-    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-    (text(output.stdout), text(output.stderr))
+    run(tool("debugfs").args(["-R", command]).arg(image))
 }

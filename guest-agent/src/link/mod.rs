@@ -404,7 +404,7 @@ mod tests {
 
     use proptest::prelude::*;
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
-    use vmcell_wire::{Hello, Request, reset::ResetKey};
+    use vmcell_wire::{Request, encode, reset::ResetKey};
 
     use super::*;
 

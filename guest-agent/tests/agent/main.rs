@@ -3,11 +3,13 @@
 
 mod background;
 mod client;
+mod control;
 mod conversations;
 mod descriptors;
 mod files;
 mod hostile;
 mod lease;
+mod observers;
 mod ports;
 mod processes;
 mod race;

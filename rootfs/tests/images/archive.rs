@@ -1,8 +1,10 @@
 //! Trees from tar archives, valid and malicious ones.
 
 use std::fs;
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, UNIX_EPOCH};
 
 use tar::{Builder, EntryType, Header};
 use tempfile::TempDir;
@@ -148,6 +150,63 @@ fn what_the_real_tar_writes_is_understood_in_both_its_formats() {
 }
 
 #[test]
+fn sparse_and_large_files_and_times_are_understood() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("sparse");
+    let file = fs::File::create(&path).unwrap();
+    for offset in [0, 1_000_000, 1_500_000] {
+        file.write_all_at(b"data", offset).unwrap();
+    }
+    file.set_len(2_000_000).unwrap();
+    let before_1970 = UNIX_EPOCH - Duration::from_millis(500);
+    file.set_modified(before_1970).unwrap();
+    for format in ["gnu", "pax"] {
+        let output = Command::new("tar")
+            .args(["--create", "--sparse", "--file=-"])
+            .args([&format!("--format={format}"), "sparse"])
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        assert!(output.stdout.len() < 1_000_000, "tar found no holes");
+        let tree = Tree::from_tar(&output.stdout[..]).unwrap();
+        let content = fs::read(content_path(&tree, "sparse")).unwrap();
+        assert!(content == fs::read(&path).unwrap(), "{format}");
+        assert_eq!(tree.get("sparse").unwrap().modified, Some(-1));
+    }
+
+    let records = header(b"x", EntryType::XHeader);
+    let mut file = header(b"a", EntryType::Regular);
+    file.set_size(0);
+    file.set_cksum();
+    let mut bytes = archive(&[(records, b"10 size=4\n")]);
+    bytes.truncate(1024);
+    bytes.extend_from_slice(file.as_bytes());
+    bytes.extend_from_slice(b"long");
+    bytes.resize(4096, 0);
+    let tree = Tree::from_tar(&bytes[..]).unwrap();
+    assert_eq!(fs::read(content_path(&tree, "a")).unwrap(), b"long");
+}
+
+#[test]
+fn holes_count_as_bytes() {
+    let mut sparse = header(b"a", EntryType::GNUSparse);
+    // A binary number: octal ones end at 8 GiB.
+    let length = &mut sparse.as_gnu_mut().unwrap().realsize;
+    length[0] = 0x80;
+    length[4..].copy_from_slice(&(65_u64 << 30).to_be_bytes());
+    let error = refused(&[(sparse, b"")]);
+    let is_right = matches!(
+        error,
+        Error::Archive {
+            problem: ArchiveProblem::TooLarge,
+            ..
+        }
+    );
+    assert!(is_right, "{error}");
+}
+
+#[test]
 fn names_that_lead_outside_are_refused() {
     let file = |name: &[u8]| (header(name, EntryType::Regular), &b"x"[..]);
     assert!(matches!(
@@ -249,7 +308,7 @@ fn a_name_without_end_is_not_gathered() {
 fn an_archive_that_stops_early_is_not_taken_for_a_whole_one() {
     let file = header(b"file", EntryType::Regular);
     let bytes = archive(&[(file, &[7; 5000])]);
-    for length in [100, 512, 600, 5000] {
+    for length in [100, 512, 600, 5000, 512 + 5120] {
         let error = Tree::from_tar(&bytes[..length]).unwrap_err();
         assert!(matches!(error, Error::ArchiveUnreadable { .. }), "{error}");
     }

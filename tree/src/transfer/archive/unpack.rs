@@ -1,5 +1,6 @@
 use std::{collections::BTreeMap, io::Read, path::Path};
 
+use vmcell_archive::{EntryKind, SparseMap};
 use vmcell_wire::{
     limits::{MAX_INLINE, MAX_PATH},
     pattern::{Filter, Selection},
@@ -9,8 +10,7 @@ use super::{
     ArchiveProblem,
     entry_name::split,
     path_map::PathMap,
-    reader::{ArchiveEntry, ArchiveEntryKind, ArchiveReader},
-    sparse::SparseMap,
+    reader::{ArchiveEntry, ArchiveReader},
 };
 use crate::transfer::{TreeError, budget::check_depth, meta::MetaBuf, send::RecordSender};
 
@@ -87,11 +87,11 @@ impl ArchiveSender<'_, '_> {
         if path.is_empty() {
             return match entry.kind {
                 // Too late: the metadata of the top was already sent.
-                ArchiveEntryKind::Directory => Ok(()),
+                EntryKind::Directory => Ok(()),
                 _ => Err(self.reader.problem(ArchiveProblem::BadName)),
             };
         }
-        let is_directory = matches!(entry.kind, ArchiveEntryKind::Directory);
+        let is_directory = matches!(entry.kind, EntryKind::Directory);
         let selection = self.filter.select(&path, is_directory);
         if selection == Selection::Skip {
             if !is_directory {
@@ -101,7 +101,7 @@ impl ArchiveSender<'_, '_> {
         }
         self.sender.lost_xattrs += entry.lost_xattrs;
         match entry.kind {
-            ArchiveEntryKind::Directory => {
+            EntryKind::Directory => {
                 if self
                     .paths
                     .get(&path)
@@ -117,7 +117,7 @@ impl ArchiveSender<'_, '_> {
                 }
                 Ok(())
             }
-            ArchiveEntryKind::File { stored, sparse } => {
+            EntryKind::File { stored, sparse } => {
                 let name = self.begin(&path, PathKind::File)?;
                 match sparse {
                     None if stored <= MAX_INLINE as u64 => {
@@ -127,15 +127,19 @@ impl ArchiveSender<'_, '_> {
                     Some(map) => self.sparse_file(name, &entry.meta, &map, &path),
                 }
             }
-            ArchiveEntryKind::Symlink { target } => {
+            EntryKind::Symlink { target } => {
                 if target.is_empty() || target.len() >= MAX_PATH || target.contains(&0) {
                     return Err(self.reader.problem(ArchiveProblem::BadSymlinkTarget));
                 }
                 let name = self.begin(&path, PathKind::Symlink)?;
                 self.sender.symlink(name, &entry.meta, &target, &path)
             }
-            ArchiveEntryKind::HardLink { to } => self.hard_link(&path, &to),
-            ArchiveEntryKind::Other(reason) => self.skip_entry(&path, reason),
+            EntryKind::HardLink { target } => self.hard_link(&path, &target),
+            EntryKind::CharacterDevice(_) => self.skip_entry(&path, "it is a character device"),
+            EntryKind::BlockDevice(_) => self.skip_entry(&path, "it is a block device"),
+            EntryKind::Fifo => self.skip_entry(&path, "it is a named pipe"),
+            EntryKind::Label => self.skip_entry(&path, "it is the archive's label"),
+            EntryKind::Unknown(_) => Err(self.reader.problem(ArchiveProblem::Unsupported)),
         }
     }
 
@@ -312,7 +316,7 @@ const META_SIZE: usize = std::mem::size_of::<MetaBuf>();
 
 impl ArchiveEntry {
     fn is_top(&self) -> bool {
-        self.path.is_empty() && matches!(self.kind, ArchiveEntryKind::Directory)
+        self.path.is_empty() && matches!(self.kind, EntryKind::Directory)
     }
 }
 

@@ -6,15 +6,11 @@ use std::{
 };
 
 use rustix::fs::{FileType, Mode};
+use tar::{EntryType, Header};
+use vmcell_archive::{BLOCK, PaxBuf};
 use vmcell_wire::files::{Metadata, Time, Xattrs};
 
-use super::{
-    ArchiveFormat,
-    compression::Compressor,
-    header::{BLOCK, HeaderBuf},
-    path_map::PathMap,
-    pax::PaxBuf,
-};
+use super::{ArchiveFormat, compression::Compressor, path_map::PathMap};
 use crate::transfer::{
     TreeError,
     error::{display_path, display_path_below},
@@ -105,13 +101,13 @@ impl ArchiveWriter {
     /// Writes a header, and before it pax records for values that do not fit.
     fn write_header(
         &mut self,
-        kind: u8,
+        kind: EntryType,
         meta: &Metadata<'_>,
         size: u64,
         link: &[u8],
         path: &[u8],
     ) -> Result<(), TreeError> {
-        let file = (kind == FILE).then_some(Metadata {
+        let file = (kind == EntryType::Regular).then_some(Metadata {
             xattrs: Xattrs::NONE,
             ..*meta
         });
@@ -122,46 +118,60 @@ impl ArchiveWriter {
             });
         }
         let name = match (path, kind) {
-            (b"", DIRECTORY) => b"./".to_vec(),
+            (b"", EntryType::Directory) => b"./".to_vec(),
             (b"", _) => self.top_name.clone(),
-            (_, DIRECTORY) => [path, b"/"].concat(),
+            (_, EntryType::Directory) => [path, b"/"].concat(),
             _ => path.to_vec(),
         };
         let mut pax = PaxBuf::default();
-        let mut header = HeaderBuf::new(kind);
-        header.set_mode(meta.mode);
-        if !header.set_name(&name) {
+        let mut header = Header::new_ustar();
+        header.set_entry_type(kind);
+        header.set_mode(meta.mode.into());
+        if !set_text(&mut header.as_old_mut().name, &name) {
             pax.put("path", &name);
         }
-        if !header.set_link_name(link) {
+        if !set_text(&mut header.as_old_mut().linkname, link) {
             pax.put("linkpath", link);
         }
-        if !header.set_size(size) {
+        header.set_size(size.min(MAX_SIZE));
+        if size > MAX_SIZE {
             pax.put_number("size", size);
         }
-        if !header.set_owner(meta.uid, meta.gid) {
+        header.set_uid(meta.uid.min(MAX_ID).into());
+        header.set_gid(meta.gid.min(MAX_ID).into());
+        if meta.uid.max(meta.gid) > MAX_ID {
             pax.put_number("uid", meta.uid.into());
             pax.put_number("gid", meta.gid.into());
         }
-        if !header.set_modified(meta.modified.seconds) || meta.modified.nanoseconds != 0 {
-            pax.put_time("mtime", meta.modified);
+        let time = meta.modified;
+        let seconds = u64::try_from(time.seconds).unwrap_or(0).min(MAX_SIZE);
+        header.set_mtime(seconds);
+        if i64::try_from(seconds) != Ok(time.seconds) || time.nanoseconds != 0 {
+            pax.put_time("mtime", time.seconds, time.nanoseconds);
         }
-        self.losses.xattrs += pax.put_xattrs(meta);
-        if !pax.is_empty() {
-            self.write_pax(&pax)?;
+        for (name, value) in meta.xattrs.iter() {
+            let is_written = name.starts_with(b"user.") && pax.put_xattr(name, value);
+            self.losses.xattrs += u64::from(!is_written);
         }
-        self.write(&header.finish())
+        self.write_pax(pax.as_bytes())?;
+        header.set_cksum();
+        self.write(header.as_bytes())
     }
 
-    fn write_pax(&mut self, pax: &PaxBuf) -> Result<(), TreeError> {
-        let records = pax.as_bytes();
-        let mut header = HeaderBuf::new(b'x');
-        header.set_name(b"pax");
+    /// Writes pax records, unless there are none.
+    fn write_pax(&mut self, records: &[u8]) -> Result<(), TreeError> {
+        if records.is_empty() {
+            return Ok(());
+        }
+        let mut header = Header::new_ustar();
+        header.set_entry_type(EntryType::XHeader);
+        set_text(&mut header.as_old_mut().name, b"pax");
         header.set_mode(0o644);
-        header.set_owner(0, 0);
-        header.set_modified(0);
+        header.set_uid(0);
+        header.set_gid(0);
         header.set_size(records.len() as u64);
-        self.write(&header.finish())?;
+        header.set_cksum();
+        self.write(header.as_bytes())?;
         self.write(records)?;
         self.write_zeros(padding(records.len() as u64) as u64)
     }
@@ -207,7 +217,7 @@ impl Target for ArchiveWriter {
         path: &[u8],
     ) -> Result<(), TreeError> {
         self.write_header(
-            DIRECTORY,
+            EntryType::Directory,
             meta.unwrap_or(&DEFAULT_DIRECTORY_META),
             0,
             b"",
@@ -226,7 +236,7 @@ impl Target for ArchiveWriter {
         size: u64,
         path: &[u8],
     ) -> Result<(), TreeError> {
-        self.write_header(FILE, meta, size, b"", path)?;
+        self.write_header(EntryType::Regular, meta, size, b"", path)?;
         self.left = size;
         self.padding = padding(size);
         self.is_resized = false;
@@ -259,7 +269,7 @@ impl Target for ArchiveWriter {
         target: &[u8],
         path: &[u8],
     ) -> Result<(), TreeError> {
-        self.write_header(SYMLINK, meta, 0, target, path)
+        self.write_header(EntryType::Symlink, meta, 0, target, path)
     }
 
     fn hard_link(&mut self, _name: &[u8], to: &[u8], path: &[u8]) -> Result<(), TreeError> {
@@ -269,7 +279,7 @@ impl Target for ArchiveWriter {
                 path: display_path(path),
             });
         };
-        self.write_header(HARD_LINK, &file, 0, to, path)
+        self.write_header(EntryType::Link, &file, 0, to, path)
     }
 
     fn finish(mut self: Box<Self>) -> Result<Losses, TreeError> {
@@ -301,10 +311,11 @@ impl OutputFile {
     }
 }
 
-const FILE: u8 = b'0';
-const HARD_LINK: u8 = b'1';
-const SYMLINK: u8 = b'2';
-const DIRECTORY: u8 = b'5';
+/// The largest size or time of a header: 11 octal digits.
+const MAX_SIZE: u64 = 0o77_777_777_777;
+
+/// The largest user or group of a header: 7 octal digits.
+const MAX_ID: u32 = 0o7_777_777;
 
 /// The metadata of a directory for which the guest sent none.
 const DEFAULT_DIRECTORY_META: Metadata<'static> = Metadata {
@@ -321,4 +332,11 @@ const DEFAULT_DIRECTORY_META: Metadata<'static> = Metadata {
 fn padding(size: u64) -> usize {
     // The result is smaller than a block.
     usize::try_from(size.wrapping_neg() % BLOCK as u64).unwrap_or(0)
+}
+
+/// Sets a field, as far as the text fits. Returns whether all of it did.
+fn set_text(field: &mut [u8], text: &[u8]) -> bool {
+    let length = field.len().min(text.len());
+    field[..length].copy_from_slice(&text[..length]);
+    length == text.len()
 }
