@@ -26,6 +26,13 @@ pub fn median_round(mut rounds: Vec<(Duration, Duration)>) -> (Duration, Duratio
     rounds.get(rounds.len() / 2).copied().unwrap_or_default()
 }
 
+/// Prints the head of a table, which is the same for all benchmarks, so that
+/// `scripts/bench.sh` can put them together.
+pub fn head() {
+    println!("| what | vmcell | baseline | ratio | promised | |");
+    println!("|---|---|---|---|---|---|");
+}
+
 /// Prints one row: the measurement, its baseline, their ratio, and whether it is
 /// within the promised bound.
 pub fn row(name: &str, ours: &str, baseline: &str, ratio: f64, bound: Bound) {
