@@ -18,10 +18,11 @@ mkdir -p "$tables"
 
 # Prints the machine and the versions that the figures are of.
 conditions() {
-    local version
+    local version kernel=${XDG_CACHE_HOME:-$HOME/.cache}/vmcell/kernel/current/version
     version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
     echo "vmcell $version ($(git rev-parse --short HEAD 2>/dev/null || echo 'no commit')), $(date -u +%Y-%m-%d)," \
         "$(nproc) cores, $("${VMCELL_QEMU:-qemu-system-x86_64}" --version | head -n 1)," \
+        "Linux $(sed -n 's/^release=//p' "$kernel" 2>/dev/null)," \
         "$(sed -n 's/^acceleration: //p' "$tables/vm.out" 2>/dev/null | head -n 1)."
 }
 
@@ -74,6 +75,8 @@ conditions >"$tables/conditions.md"
 } >"$target/bench-figures.md"
 if [ $update = yes ]; then
     for name in conditions "${benches[@]}"; do
+        # A table that was cut short does not replace a whole one.
+        [[ " ${failed[*]} " != *" $name "* ]] || continue
         replace "$name" <"$tables/$name.md"
     done
 fi

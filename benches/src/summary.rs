@@ -36,6 +36,7 @@ pub fn head() {
 /// Prints one row: the measurement, its baseline, their ratio, and whether it is
 /// within the promised bound.
 pub fn row(name: &str, ours: &str, baseline: &str, ratio: f64, bound: Bound) {
+    let [name, ours, baseline] = [name, ours, baseline].map(cell);
     let (sign, limit, kept) = match bound {
         Bound::AtMost(limit) => ("<=", limit, ratio <= limit),
         Bound::AtLeast(limit) => (">=", limit, ratio >= limit),
@@ -50,8 +51,14 @@ pub fn row(name: &str, ours: &str, baseline: &str, ratio: f64, bound: Bound) {
 
 /// Prints a row for a promise that is not a ratio.
 pub fn fact(name: &str, measured: &str, promised: &str, kept: bool) {
+    let [name, measured, promised] = [name, measured, promised].map(cell);
     let verdict = if kept { "kept" } else { "MISSED" };
     println!("| {name} | {measured} | | | {promised} | {verdict} |");
+}
+
+/// Escapes what would end a cell.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|")
 }
 
 /// The promised bound of a ratio.
