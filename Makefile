@@ -9,7 +9,7 @@ FUZZ_TARGETS ?= decode disk patch pattern screen
 export RUST_TEST_THREADS ?= $(shell expr $$(nproc) + $$(nproc) / 2)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo setup tools vsock kernel build test lint features package bench fuzz
+.PHONY: help demo setup tools vsock kernel build test lint features package bench deny fuzz
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,8 +56,11 @@ features: tools ## Check each library without features, and with each feature al
 package: setup ## Make the packages, and build and run programs elsewhere that have only these.
 	scripts/package.sh
 
-bench: setup vsock ## Run all benchmarks.
-	cargo bench --package vmcell-benches
+bench: setup vsock ## Run all benchmarks, and write their tables to target/bench-figures.md.
+	scripts/bench.sh
+
+deny: ## Check licences, versions, sources and known vulnerabilities of dependencies.
+	scripts/deny.sh
 
 # The fuzzer writes new inputs to the first folder; the second contains the
 # committed seeds. Sanitizers need a nightly compiler, and the fuzzed code has no

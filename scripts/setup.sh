@@ -1,5 +1,5 @@
 #!/bin/bash
-# setup.sh [test | fuzz]: installs missing dependencies for building and running vmcell.
+# setup.sh [test | fuzz | deny]: installs missing dependencies for building and running vmcell.
 #
 # It checks for programs rather than packages, so that it is fast when nothing is missing and accepts
 # programs from any source. If it cannot install something, it reports that and continues: not every later
@@ -146,6 +146,12 @@ add_cargo_fuzz() {
     have cargo-fuzz || cargo install --quiet --locked cargo-fuzz
 }
 
+add_cargo_deny() {
+    have cargo-deny && return
+    say "building cargo-deny"
+    cargo install --quiet --locked cargo-deny
+}
+
 have cargo || { say "Rust is missing: install it with rustup"; exit 1; }
 find_missing "${1:-}"
 install_packages
@@ -153,3 +159,4 @@ add_musl
 add_rust_components
 [ "${1:-}" != test ] || add_vhost_device_vsock
 [ "${1:-}" != fuzz ] || add_cargo_fuzz
+[ "${1:-}" != deny ] || add_cargo_deny

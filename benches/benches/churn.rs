@@ -15,7 +15,10 @@ use vmcell::{
     Command, LinkKind, Vm, VmBuilder,
     backend::{Backend as _, HostProcess, RunFolder},
 };
-use vmcell_benches::{memory::descriptors, summary::fact};
+use vmcell_benches::{
+    memory::descriptors,
+    summary::{fact, head},
+};
 
 /// For how long new VMs are started.
 const DURATION: Duration = Duration::from_secs(120);
@@ -33,8 +36,7 @@ fn main() -> Result<()> {
     let counts = runtime.block_on(run(&image, Instant::now() + DURATION))?;
     let after = Resources::count()?;
 
-    println!("| what | measured | | | promised | |");
-    println!("|---|---|---|---|---|---|");
+    head();
     let left = before.compare(&after);
     let measured = format!(
         "{} on `process` and {} on `qemu` in {} s; left: {left}",

@@ -21,7 +21,7 @@ use vmcell::{
 };
 use vmcell_benches::{
     memory,
-    summary::{Bound, fact, median, median_round, row},
+    summary::{Bound, fact, head, median, median_round, row},
 };
 
 const DIRECTORIES: usize = 500;
@@ -44,8 +44,7 @@ fn main() -> Result<()> {
     eprintln!("{} entries, {} MB", usage.entries, usage.bytes / 1_000_000);
     memory::reset_peak()?;
 
-    println!("| what | measured | against | ratio | promised | |");
-    println!("|---|---|---|---|---|---|");
+    head();
     let mount = Mount::new(&image, &folder.path().join("mount"));
     if wanted("list") {
         list(&image, &sparse, mount.as_ref())?;

@@ -18,7 +18,7 @@ use vmcell::{
 use vmcell_benches::{
     baseline::{Baseline, FLOOD_BYTES, Machine, guest_program},
     memory,
-    summary::{Bound, fact, median, median_round, row},
+    summary::{Bound, fact, head, median, median_round, row},
 };
 use vmcell_rootfs::Size;
 
@@ -42,8 +42,7 @@ async fn main() -> Result<()> {
     vm.files()
         .write_with(PROGRAM, guest_program()?, program)
         .await?;
-    println!("| what | measured | against | ratio | promised | |");
-    println!("|---|---|---|---|---|---|");
+    head();
     if wanted("large_file") {
         large_file(&vm, &image).await?;
     }

@@ -17,7 +17,7 @@ use vmcell::{
 use vmcell_benches::{
     baseline::{Baseline, FLOOD_BYTES, Machine},
     socket_pair,
-    summary::{Bound, median, median_round, row},
+    summary::{Bound, head, median, median_round, row},
 };
 
 /// The number of rounds, each of which also measures the baseline.
@@ -31,8 +31,7 @@ async fn main() -> Result<()> {
         .size(vmcell_rootfs::Size::Exact(1 << 30))
         .cached()?
         .path;
-    println!("| backend and link | what | measured | the raw link | ratio | | |");
-    println!("|---|---|---|---|---|---|---|");
+    head();
     for backend in Backends::new().iter() {
         let links: &[_] = match backend.name() {
             "qemu" => &[
@@ -97,7 +96,7 @@ async fn measure(name: &str, builder: VmBuilder, image: &Path) -> Result<()> {
     let vm = match builder.start().await {
         Ok(vm) => vm,
         Err(error @ (Error::BackendUnavailable { .. } | Error::Missing { .. })) => {
-            println!("| {name} | skipped: {error} | | | | | |");
+            println!("| {name} | | | | | skipped: {error} |");
             return Ok(());
         }
         Err(error) => return Err(error.into()),
@@ -121,7 +120,7 @@ async fn measure(name: &str, builder: VmBuilder, image: &Path) -> Result<()> {
         let (ours, raw) = median_round(rounds);
         let rate = |time: Duration| FLOOD_BYTES as f64 / 1e6 / time.as_secs_f64();
         row(
-            &format!("{name} | {what}"),
+            &format!("{name}: {what}"),
             &format!("{:.0} MB/s", rate(ours)),
             &format!("{:.0} MB/s", rate(raw)),
             rate(ours) / rate(raw),
@@ -143,7 +142,7 @@ async fn exec(vm: &Vm, raw: &RawLink, name: &str) -> Result<()> {
     }
     let (ours, raw) = (median(times), median(raw));
     row(
-        &format!("{name} | p50 of exec, against a round trip"),
+        &format!("{name}: p50 of exec, against a round trip"),
         &format!("{:.2} ms", ours.as_secs_f64() * 1e3),
         &format!("{:.2} ms", raw.as_secs_f64() * 1e3),
         ours.as_secs_f64() / raw.as_secs_f64(),

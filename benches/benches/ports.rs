@@ -17,7 +17,7 @@ use vmcell::{
 use vmcell_benches::{
     baseline::{Baseline, FLOOD_BYTES, HTTP_REQUEST, Machine, guest_program},
     memory,
-    summary::{Bound, fact, median, median_round, row},
+    summary::{Bound, fact, head, median, median_round, row},
 };
 
 /// The ports of the guest's program.
@@ -41,8 +41,7 @@ async fn main() -> Result<()> {
     let machine = Machine::of(&vm, &image)?;
     vm.files().write("/bench", guest_program()?).await?;
     ensure!(vm.exec(["chmod", "+x", "/bench"]).await?.success());
-    println!("| what | vmcell | baseline | ratio | promised | |");
-    println!("|---|---|---|---|---|---|");
+    head();
     if wanted("large") {
         large(&vm, &machine).await?;
     }

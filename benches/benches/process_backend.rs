@@ -14,7 +14,7 @@ use vmcell::{
     Vm,
     backend::{Backend as _, HostProcess},
 };
-use vmcell_benches::summary::{Bound, fact, median, median_round, percentile, row};
+use vmcell_benches::summary::{Bound, fact, head, median, median_round, percentile, row};
 
 const STARTS: usize = 50;
 const ROUNDS: usize = 9;
@@ -31,8 +31,7 @@ fn main() -> Result<()> {
     }
     let image = vmcell_rootfs::recipe::base().cached()?.path;
     let runtime = Runtime::new()?;
-    println!("| what | vmcell | baseline | ratio | promised | |");
-    println!("|---|---|---|---|---|---|");
+    head();
     starts(&runtime, &image)?;
     execs(&runtime, &image)
 }

@@ -13,7 +13,7 @@ use vmcell::{Command, ExecEvent, Vm};
 use vmcell_benches::{
     concurrent_streams::ConcurrentStreams,
     memory,
-    summary::{Bound, fact, median, median_round, percentile, row},
+    summary::{Bound, fact, head, median, median_round, percentile, row},
 };
 
 #[tokio::main]
@@ -23,8 +23,7 @@ async fn main() -> Result<()> {
     let wanted = |name: &str| wanted.as_deref().is_none_or(|wanted| name.contains(wanted));
     let image = vmcell_rootfs::recipe::base().cached()?.path;
     let vm = Vm::builder().image(&image).start().await?;
-    println!("| what | measured | against | ratio | promised | |");
-    println!("|---|---|---|---|---|---|");
+    head();
     if wanted("at_once") {
         at_once(&vm).await?;
     }

@@ -22,7 +22,7 @@ use vmcell::{
 };
 use vmcell_benches::{
     baseline::guest_program,
-    summary::{fact, median},
+    summary::{fact, head, median},
 };
 
 const SERVICES: u16 = 40;
@@ -41,8 +41,7 @@ fn main() -> Result<()> {
         let vm = Vm::builder().image(image).start().await?;
         vm.files().write("/bench", guest_program()?).await?;
         ensure!(vm.exec(["chmod", "+x", "/bench"]).await?.success());
-        println!("| what | vmcell | baseline | ratio | promised | |");
-        println!("|---|---|---|---|---|---|");
+        head();
         let round_trip = round_trip(&vm).await?;
         for (kind, limit) in [
             (Kind::File, AT_ONCE),

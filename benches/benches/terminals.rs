@@ -17,7 +17,7 @@ use vmcell_benches::{
     baseline::{Baseline, Machine, guest_program},
     concurrent_streams::ConcurrentStreams,
     socket_pair,
-    summary::{Bound, fact, median, median_round, row},
+    summary::{Bound, fact, head, median, median_round, row},
 };
 
 const ROUNDS: usize = 9;
@@ -27,8 +27,7 @@ const KEYS: usize = 200;
 fn main() -> Result<()> {
     let image = vmcell_rootfs::recipe::base().cached()?.path;
     let runtime = Runtime::new()?;
-    println!("| what | vmcell | baseline | ratio | promised | |");
-    println!("|---|---|---|---|---|---|");
+    head();
     let builder = Vm::builder().image(&image);
     let machine = runtime.block_on(async {
         let vm = builder.clone().start().await?;

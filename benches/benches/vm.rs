@@ -12,7 +12,7 @@ use tokio::runtime::Runtime;
 use vmcell::{Command, ExecEvent, Vm};
 use vmcell_benches::{
     baseline::{Baseline, FLOOD_BYTES, Machine, guest_program},
-    summary::{Bound, median, median_round, row},
+    summary::{Bound, head, median, median_round, row},
 };
 
 const BOOTS: usize = 11;
@@ -28,8 +28,7 @@ fn main() -> Result<()> {
         "acceleration: {} ({})\n",
         acceleration.acceleration, acceleration.reason
     );
-    println!("| what | vmcell | baseline | ratio | promised | |");
-    println!("|---|---|---|---|---|---|");
+    head();
     let machine = runtime.block_on(async { Machine::of(&start(&image).await?, &image) })?;
     boot(&runtime, &image, &machine)?;
     exec(&runtime, &image, &machine)?;

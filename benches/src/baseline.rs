@@ -65,6 +65,13 @@ impl Machine {
             vsock,
         })
     }
+
+    /// Returns the path of the kernel.
+    pub fn kernel(&self) -> &str {
+        let place = self.options.iter().position(|word| word == "-kernel");
+        let value = place.and_then(|place| self.options.get(place + 1));
+        value.map_or("", String::as_str)
+    }
 }
 
 /// Returns the program and all arguments of the process that has this argument.

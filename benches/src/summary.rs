@@ -26,9 +26,17 @@ pub fn median_round(mut rounds: Vec<(Duration, Duration)>) -> (Duration, Duratio
     rounds.get(rounds.len() / 2).copied().unwrap_or_default()
 }
 
+/// Prints the head of a table, which is the same for all benchmarks, so that
+/// `scripts/bench.sh` can put them together.
+pub fn head() {
+    println!("| what | vmcell | baseline | ratio | promised | |");
+    println!("|---|---|---|---|---|---|");
+}
+
 /// Prints one row: the measurement, its baseline, their ratio, and whether it is
 /// within the promised bound.
 pub fn row(name: &str, ours: &str, baseline: &str, ratio: f64, bound: Bound) {
+    let [name, ours, baseline] = [name, ours, baseline].map(cell);
     let (sign, limit, kept) = match bound {
         Bound::AtMost(limit) => ("<=", limit, ratio <= limit),
         Bound::AtLeast(limit) => (">=", limit, ratio >= limit),
@@ -43,8 +51,14 @@ pub fn row(name: &str, ours: &str, baseline: &str, ratio: f64, bound: Bound) {
 
 /// Prints a row for a promise that is not a ratio.
 pub fn fact(name: &str, measured: &str, promised: &str, kept: bool) {
+    let [name, measured, promised] = [name, measured, promised].map(cell);
     let verdict = if kept { "kept" } else { "MISSED" };
     println!("| {name} | {measured} | | | {promised} | {verdict} |");
+}
+
+/// Escapes what would end a cell.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|")
 }
 
 /// The promised bound of a ratio.

@@ -55,7 +55,8 @@ impl Findings {
     }
 
     pub(crate) fn print(&self, out: &mut (impl Write + IsTerminal)) -> io::Result<()> {
-        let coloured = out.is_terminal() && std::env::var_os("NO_COLOR").is_none();
+        let coloured =
+            out.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         for Finding {
             name,
             status,

@@ -48,6 +48,8 @@ pub mod backend;
 pub mod conformance;
 mod console;
 pub mod doctor;
+#[cfg(doctest)]
+mod documents;
 mod error;
 pub mod files;
 mod initramfs;
