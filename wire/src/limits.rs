@@ -60,3 +60,12 @@ pub const MAX_XATTRS: usize = 64 * 1024;
 
 /// The maximum depth of a tree.
 pub const MAX_DEPTH: usize = 256;
+
+/// The maximum number of instructions of a
+/// [log pattern](crate::service::log_pattern). It bounds the time for a byte of a
+/// log.
+pub const MAX_PATTERN_INSTRUCTIONS: usize = 1000;
+
+/// The maximum number of classes of a
+/// [log pattern](crate::service::log_pattern).
+pub const MAX_PATTERN_CLASSES: usize = 512;

@@ -19,7 +19,9 @@ const DOCUMENT: &str = include_str!("../PROTOCOL.md");
 
 /// Returns the format of every message, as serde sees it.
 fn registry() -> Registry {
-    let mut tracer = Tracer::new(TracerConfig::default());
+    let bytes = valid_bytes().leak();
+    let config = TracerConfig::default().default_borrowed_bytes_value(bytes);
+    let mut tracer = Tracer::new(config);
     let samples = Samples::new();
     macro_rules! trace {
         ($($message:ty),* $(,)?) => {
@@ -64,6 +66,19 @@ fn registry() -> Registry {
         namespaces::IdMapping,
     );
     tracer.registry().unwrap()
+}
+
+/// Returns bytes that are valid wherever bytes have a structure of their own: a
+/// program of a log pattern, whose instructions, classes and size are chosen so that
+/// they are also packed strings, resource limits and attributes.
+fn valid_bytes() -> Vec<u8> {
+    // 257 instructions: a match, and pairs of a byte and a match.
+    let mut bytes = vec![1, 1, 0, 0];
+    // Then 3 classes of 32 bytes. Together they have a multiple of 17 bytes.
+    for _ in 0..128 + 3 * 32 / 4 {
+        bytes.extend([1, 0x10, 0, 0]);
+    }
+    bytes
 }
 
 /// A row of a table: a number or name, and what belongs to it.
@@ -255,6 +270,8 @@ fn limit_rows() -> Vec<Row> {
         MAX_INLINE,
         MAX_XATTRS,
         MAX_DEPTH,
+        MAX_PATTERN_INSTRUCTIONS,
+        MAX_PATTERN_CLASSES,
     )
 }
 

@@ -12,6 +12,7 @@ use vmcell_wire::{
         FailureReason, Http, LivenessProbe, LogStart, Phase, Probe, ReadLog, ReadinessProbe,
         Restart, RestartPolicy, ServiceRequest, ServiceState, Spec, StartService, StopPolicy,
         WaitFor, is_valid_name,
+        log_pattern::{Assertion, ByteClass, Instruction, LogPattern, LogPatternBuf},
     },
 };
 
@@ -271,6 +272,7 @@ fn golden_bytes_of_a_spec() {
         max_status: 399,
         body: b"ok",
     };
+    let up = literal("up");
     for (probe, expected) in [
         (Probe::File { path: b"/x" }, "00 022f78"),
         (Probe::Tcp { port: 8080 }, "01 903f"),
@@ -282,7 +284,12 @@ fn golden_bytes_of_a_spec() {
             },
             "04 03736800",
         ),
-        (Probe::Log { pattern: "up" }, "05 027570"),
+        (
+            Probe::Log {
+                pattern: up.as_pattern(),
+            },
+            "05 08 0300 7510 7010 0000",
+        ),
     ] {
         let whole = format!("{program} 01 01 ac02 0f 02 01 {expected} {ending}");
         check(&[(spec(probe), &whole)]);
@@ -298,6 +305,49 @@ fn golden_bytes_of_a_spec() {
     let bytes = bare.to_bytes().unwrap();
     check(&[(hex(&bytes), &format!("{program} 01 01 ac02 0f 02 00 00 00"))]);
     assert_eq!(Spec::from_bytes(&bytes), Ok(bare));
+}
+
+/// Returns the pattern that this text occurs in a line.
+fn literal(text: &str) -> LogPatternBuf {
+    let mut instructions: Vec<_> = text.bytes().map(Instruction::Byte).collect();
+    instructions.push(Instruction::Match);
+    LogPatternBuf::new(&instructions, &[]).unwrap()
+}
+
+#[test]
+fn golden_bytes_of_a_log_pattern() {
+    let mut digits = ByteClass::default();
+    digits.add(b'0'..=b'9');
+    let mut ends = ByteClass::default();
+    ends.add(0..=0);
+    ends.add(255..=255);
+    let instructions = [
+        Instruction::Assert(Assertion::Start),
+        Instruction::Byte(b'x'),
+        Instruction::Byte(0xff),
+        Instruction::Class(0),
+        Instruction::Class(1),
+        Instruction::Split(9),
+        Instruction::Assert(Assertion::WordBoundary),
+        Instruction::Jump(1),
+        Instruction::Match,
+        Instruction::Assert(Assertion::NoWordBoundary),
+        Instruction::Assert(Assertion::End),
+        Instruction::Match,
+    ];
+    let pattern = LogPatternBuf::new(&instructions, &[digits, ends]).unwrap();
+    let bytes = pattern.as_pattern().as_bytes();
+    let expected = "0c00 0030 7810 ff10 0020 0120 0950 0230 0140 0000 0330 0130 0000 \
+         000000000000ff03 0000000000000000 0000000000000000 0000000000000000 \
+         0100000000000000 0000000000000000 0000000000000000 0000000000000080";
+    check(&[(hex(bytes), expected)]);
+    let decoded = LogPattern::from_bytes(bytes).unwrap();
+    assert_eq!(decoded.instructions().collect::<Vec<_>>(), instructions);
+    assert_eq!(
+        (decoded.class(0), decoded.class(1)),
+        (Some(digits), Some(ends))
+    );
+    assert_eq!((decoded.class(2), decoded.instruction(12)), (None, None));
 }
 
 #[test]
@@ -486,7 +536,12 @@ fn probe() -> impl Strategy<Value = Probe<'static>> {
                 argv: argv.as_packed(),
             }
         }),
-        text(50).prop_map(|pattern| Probe::Log { pattern }),
+        text(50).prop_map(|text| {
+            let pattern: &'static LogPatternBuf = Box::leak(Box::new(literal(text)));
+            Probe::Log {
+                pattern: pattern.as_pattern(),
+            }
+        }),
     ]
 }
 

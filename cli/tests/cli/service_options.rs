@@ -17,6 +17,10 @@ fn options_of_run_are_explained() {
         ),
         (&["--service", "a=b", "--ready", "tcp:no"], "tcp:no"),
         (&["--service", "a=b", "--ready", "smell:1"], "smell:1"),
+        (
+            &["--service", "a=b", "--ready", "a=log:on (80"],
+            "\"on (80\" cannot be the pattern of a log probe: invalid at character 4",
+        ),
         (&["--service", "a=b", "--service", "a=c"], "twice"),
         (
             &["--service", "a=b", "--needs", "c"],
@@ -88,6 +92,19 @@ fn arguments_of_service_and_publish_are_explained() {
                 "service", "start", "vm", "web", "--ready", "x", "--", "true",
             ],
             "tcp:PORT",
+        ),
+        (
+            &[
+                "service",
+                "start",
+                "vm",
+                "web",
+                "--ready",
+                "log:x{9999}",
+                "--",
+                "true",
+            ],
+            "too large: use fewer repetitions",
         ),
         (
             &[

@@ -1,11 +1,13 @@
 use alloc::vec::Vec;
 
-use super::{ProbeResult, pattern::Pattern};
+use vmcell_wire::service::log_pattern::{LogMatcher, LogPattern};
+
+use super::ProbeResult;
 use crate::ring::Ring;
 
 /// A probe that searches a log for a matching line as it grows.
 pub(super) struct LogProbe {
-    pattern: Pattern,
+    matcher: LogMatcher,
     /// Everything before this offset was searched.
     offset: u64,
     /// The start of the incomplete line.
@@ -22,14 +24,14 @@ const MAX_LINE: usize = 4096;
 const BYTES_PER_TURN: usize = 16 * 1024;
 
 impl LogProbe {
-    pub(super) fn new(pattern: &str, offset: u64) -> Option<Self> {
-        Some(Self {
-            pattern: Pattern::new(pattern).ok()?,
+    pub(super) fn new(pattern: LogPattern<'_>, offset: u64) -> Self {
+        Self {
+            matcher: LogMatcher::new(pattern),
             offset,
             line: Vec::new(),
             is_partial: false,
             is_behind: false,
-        })
+        }
     }
 
     /// Searches the new part of the log. `has_ended`: the log will not grow.
@@ -81,7 +83,7 @@ impl LogProbe {
     fn end_line(&mut self) -> bool {
         let is_whole = !core::mem::take(&mut self.is_partial);
         let line = self.line.strip_suffix(b"\r").unwrap_or(&self.line);
-        let found = is_whole && self.pattern.matches(line);
+        let found = is_whole && self.matcher.matches(line);
         self.line.clear();
         found
     }
@@ -92,8 +94,28 @@ mod tests {
     use alloc::vec;
 
     use proptest::prelude::*;
+    use vmcell_wire::service::log_pattern::{
+        Assertion,
+        Instruction::{self, Assert, Byte, Jump, Match, Split},
+        LogPatternBuf,
+    };
 
     use super::*;
+
+    /// Returns a probe from the start of a log, with the instructions before a
+    /// match.
+    fn probe(instructions: &[&[Instruction]]) -> LogProbe {
+        let instructions = [instructions.concat(), vec![Match]].concat();
+        let pattern = LogPatternBuf::new(&instructions, &[]).unwrap();
+        LogProbe::new(pattern.as_pattern(), 0)
+    }
+
+    fn text(text: &str) -> Vec<Instruction> {
+        text.bytes().map(Byte).collect()
+    }
+
+    const START: Instruction = Assert(Assertion::Start);
+    const END: Instruction = Assert(Assertion::End);
 
     fn write(ring: &mut Ring, mut bytes: &[u8]) {
         while !bytes.is_empty() {
@@ -119,7 +141,7 @@ mod tests {
     #[test]
     fn only_whole_lines_count_until_there_will_be_no_more() {
         let mut ring = Ring::new(1000);
-        let mut lines = LogProbe::new("^ready$", 0).unwrap();
+        let mut lines = probe(&[&[START], &text("ready"), &[END]]);
         write(&mut ring, b"not ready\nready");
         assert!(!found(&mut lines, &ring));
         write(&mut ring, b" soon\nready");
@@ -132,7 +154,7 @@ mod tests {
     #[test]
     fn a_long_line_is_known_by_its_beginning() {
         let mut ring = Ring::new(100_000);
-        let mut lines = LogProbe::new("end", 0).unwrap();
+        let mut lines = probe(&[&text("end")]);
         write(&mut ring, &[b'x'; 5000]);
         write(&mut ring, b"end\n");
         assert!(!found(&mut lines, &ring));
@@ -145,7 +167,8 @@ mod tests {
     #[test]
     fn what_was_overwritten_is_passed_over_and_its_rest_is_no_line() {
         let mut ring = Ring::new(100);
-        let mut lines = LogProbe::new("^x*ready", 0).unwrap();
+        // `^x*ready`
+        let mut lines = probe(&[&[START, Split(4), Byte(b'x'), Jump(1)], &text("ready")]);
         write(&mut ring, &[b'x'; 150]);
         write(&mut ring, b"ready\n");
         assert!(!found(&mut lines, &ring));
@@ -162,7 +185,9 @@ mod tests {
         ) {
             let all = pieces.concat();
             let mut ring = Ring::new(10_000);
-            let mut lines = LogProbe::new("^ab+a$", 0).unwrap();
+            // `^ab+a$`
+            let repeated = [START, Byte(b'a'), Byte(b'b'), Split(2), Byte(b'a'), END];
+            let mut lines = probe(&[&repeated]);
             let mut seen = false;
             for piece in &pieces {
                 write(&mut ring, piece.as_bytes());
@@ -180,7 +205,7 @@ mod tests {
     #[test]
     fn a_turn_has_an_end() {
         let mut ring = Ring::new(100_000);
-        let mut lines = LogProbe::new("never", 0).unwrap();
+        let mut lines = probe(&[&text("never")]);
         write(&mut ring, &vec![b'\n'; 40_000]);
         assert_eq!(lines.poll(&ring, false), None);
         assert_eq!((lines.offset, lines.is_behind()), (16 * 1024, true));

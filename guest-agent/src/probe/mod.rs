@@ -18,7 +18,6 @@ mod file;
 mod http;
 mod log;
 mod path_watch;
-mod pattern;
 mod response;
 mod tcp;
 mod unix;
@@ -140,7 +139,7 @@ impl ProbeRunner {
         let (probe, timing) = purpose.probe_of(&decoded)?;
         let begin = now.after_ms(timing.delay_ms.into());
         let method = match probe {
-            Probe::Log { pattern } => Method::Log(LogProbe::new(pattern, log_from)?),
+            Probe::Log { pattern } => Method::Log(LogProbe::new(pattern, log_from)),
             Probe::Command { .. } => Method::Command(CommandProbe::new(begin)),
             _ => Method::Child(ChildProbe::new(begin)),
         };

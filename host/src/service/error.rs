@@ -1,6 +1,6 @@
 use vmcell_wire::{Failure, FailureKind, Outcome, Stage, limits::MAX_SERVICE_NAME};
 
-use super::ServiceFailure;
+use super::{LogPatternError, ServiceFailure};
 use crate::{
     error::Error,
     process::{ExecFailure, ExecFailureKind},
@@ -17,6 +17,15 @@ pub enum ServiceError {
     BadName {
         /// The name.
         name: String,
+    },
+
+    /// The pattern of its log probe is not valid. Nothing was started.
+    #[error("{pattern:?} cannot be the pattern of a log probe: {reason}")]
+    BadLogPattern {
+        /// The pattern.
+        pattern: String,
+        /// Why.
+        reason: LogPatternError,
     },
 
     /// No service has this name.
@@ -97,6 +106,7 @@ impl ServiceError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::BadName { .. } => "bad-service-name",
+            Self::BadLogPattern { .. } => "bad-log-pattern",
             Self::Unknown { .. } => "no-such-service",
             Self::Running { .. } => "service-runs",
             Self::NotStopped { .. } => "service-not-over",

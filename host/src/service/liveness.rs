@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use vmcell_wire::{PackedStringsBuf, service::LivenessProbe};
+use vmcell_wire::service::{LivenessProbe, Probe as WireProbe};
 
 use super::{HttpProbe, Probe, Readiness, millis};
 
@@ -62,9 +62,10 @@ impl Liveness {
         self
     }
 
-    pub(super) fn as_wire<'a>(&'a self, argv: &'a PackedStringsBuf) -> LivenessProbe<'a> {
+    /// Converts it for the wire, with its prepared probe.
+    pub(super) fn as_wire<'a>(&self, probe: WireProbe<'a>) -> LivenessProbe<'a> {
         LivenessProbe {
-            probe: self.probe.as_wire(argv),
+            probe,
             interval_ms: millis(self.interval),
             attempt_ms: millis(self.attempt),
             failures: self.failures,

@@ -1,6 +1,6 @@
 use std::str::FromStr;
 
-use super::Probe;
+use super::{LogPatternError, Probe, log_pattern};
 
 /// Why a text is not a valid [`Probe`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -20,6 +20,14 @@ pub enum ProbeParseError {
     /// Nothing follows the kind.
     #[error("{0:?} has nothing after the colon: use cmd:LINE or log:REGEX")]
     Empty(String),
+    /// The regular expression of a log line is not valid.
+    #[error("{pattern:?} cannot be the pattern of a log probe: {reason}")]
+    BadPattern {
+        /// The regular expression.
+        pattern: String,
+        /// Why.
+        reason: LogPatternError,
+    },
 }
 
 impl FromStr for Probe {
@@ -52,7 +60,13 @@ impl FromStr for Probe {
                 return Err(ProbeParseError::Empty(text.to_owned()));
             }
             "cmd" => Self::shell(rest),
-            "log" => Self::log(rest),
+            "log" => match log_pattern::compile(rest) {
+                Ok(_) => Self::log(rest),
+                Err(reason) => {
+                    let pattern = rest.to_owned();
+                    return Err(ProbeParseError::BadPattern { pattern, reason });
+                }
+            },
             _ => return Err(unknown()),
         })
     }
@@ -114,6 +128,10 @@ mod tests {
         for text in ["file:", "file:ready", "unix:run/x"] {
             assert!(matches!(parse(text), Err(ProbeParseError::NotAbsolute(_))));
         }
+        let error = parse("log:on (80").unwrap_err();
+        assert!(matches!(error, ProbeParseError::BadPattern { .. }));
+        let text = error.to_string();
+        assert!(text.contains("character 4: unclosed group"), "{text}");
         for text in ["cmd:", "log:"] {
             assert_eq!(parse(text), Err(ProbeParseError::Empty(text.to_owned())));
         }

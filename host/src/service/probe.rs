@@ -8,9 +8,10 @@ use std::{
 use vmcell_wire::{
     PackedStringsBuf,
     limits::MAX_PATH,
-    service::{Http, Probe as Wire},
+    service::{Http, Probe as Wire, log_pattern::LogPatternBuf},
 };
 
+use super::{ServiceError, log_pattern};
 use crate::error::Error;
 
 /// A check whether a service works. The guest's agent performs it, inside the
@@ -105,7 +106,13 @@ impl Probe {
 
     /// Succeeds when a line that this run of the service prints matches a
     /// regular expression of at most 1 KiB, anywhere in the line. The syntax is
-    /// that of the crate `regex` without Unicode support: it matches bytes.
+    /// that of the crate `regex` without Unicode support: it matches bytes. Of
+    /// the assertions there are `^`, `$`, `\A`, `\z`, `\b` and `\B`.
+    ///
+    /// The expression is compiled to at most 1000 instructions when the service
+    /// is started; one that is invalid or too large is rejected with
+    /// [`ServiceError::BadLogPattern`]. A byte or class is an instruction, and a
+    /// repetition like `{20}` repeats those of its expression.
     ///
     /// The agent matches each line as it arrives, and only its first 4 KiB.
     /// Matching takes linear time whatever the expression. No line is missed:
@@ -114,54 +121,46 @@ impl Probe {
         Self(Kind::Log(pattern.into()))
     }
 
-    /// Validates the probe, and returns the arguments of a command probe (none
-    /// for the others).
-    pub(super) fn packed_argv(&self) -> Result<PackedStringsBuf, Error> {
-        let mut packed = PackedStringsBuf::new();
-        match &self.0 {
-            Kind::File(path) | Kind::Unix(path) => check_path(path)?,
-            Kind::Tcp(port) => check_port(*port)?,
-            Kind::Http(http) => http.check()?,
-            Kind::Log(pattern) if pattern.is_empty() => {
-                return Err(invalid("a probe for a log line needs a pattern"));
-            }
-            Kind::Log(_) => {}
-            Kind::Command(argv) => {
-                if argv.first().is_none_or(|program| program.is_empty()) {
-                    return Err(invalid("a probe command names no program"));
-                }
-                for word in argv {
-                    if !packed.push(word.as_bytes()) {
-                        return Err(invalid("a probe command holds a zero byte"));
-                    }
-                }
-            }
-        }
-        Ok(packed)
+    /// Validates the probe and converts it for the wire.
+    pub(super) fn prepare(&self) -> Result<PreparedProbe<'_>, Error> {
+        Ok(match &self.0 {
+            Kind::File(path) => PreparedProbe::Complete(Wire::File {
+                path: checked_path(path)?,
+            }),
+            Kind::Tcp(port) => PreparedProbe::Complete(Wire::Tcp {
+                port: checked_port(*port)?,
+            }),
+            Kind::Unix(path) => PreparedProbe::Complete(Wire::Unix {
+                path: checked_path(path)?,
+            }),
+            Kind::Http(http) => PreparedProbe::Complete(Wire::Http(http.as_wire()?)),
+            Kind::Command(argv) => PreparedProbe::Command(packed(argv)?),
+            Kind::Log(pattern) => PreparedProbe::Log(compiled(pattern)?),
+        })
     }
 
     pub(super) fn is_log(&self) -> bool {
         matches!(self.0, Kind::Log(_))
     }
+}
 
-    /// Converts it for the wire. `argv` is the result of
-    /// [`packed_argv`](Self::packed_argv).
-    pub(super) fn as_wire<'a>(&'a self, argv: &'a PackedStringsBuf) -> Wire<'a> {
-        match &self.0 {
-            Kind::File(path) => Wire::File { path: bytes(path) },
-            Kind::Tcp(port) => Wire::Tcp { port: *port },
-            Kind::Unix(path) => Wire::Unix { path: bytes(path) },
-            Kind::Http(http) => Wire::Http(Http {
-                port: http.port,
-                path: &http.path,
-                min_status: *http.status.start(),
-                max_status: *http.status.end(),
-                body: &http.body,
-            }),
-            Kind::Command(_) => Wire::Command {
+/// A valid probe, with what it needs on the wire.
+pub(super) enum PreparedProbe<'a> {
+    Complete(Wire<'a>),
+    Command(PackedStringsBuf),
+    Log(LogPatternBuf),
+}
+
+impl PreparedProbe<'_> {
+    pub(super) fn as_wire(&self) -> Wire<'_> {
+        match self {
+            Self::Complete(probe) => *probe,
+            Self::Command(argv) => Wire::Command {
                 argv: argv.as_packed(),
             },
-            Kind::Log(pattern) => Wire::Log { pattern },
+            Self::Log(pattern) => Wire::Log {
+                pattern: pattern.as_pattern(),
+            },
         }
     }
 }
@@ -179,19 +178,25 @@ impl HttpProbe {
         self
     }
 
-    fn check(&self) -> Result<(), Error> {
-        check_port(self.port)?;
+    fn as_wire(&self) -> Result<Http<'_>, Error> {
         let is_forbidden = |byte: u8| byte <= b' ' || byte == 0x7f;
+        let port = checked_port(self.port)?;
         if !self.path.starts_with('/') || self.path.bytes().any(is_forbidden) {
             return Err(invalid(&format!(
                 "{:?} is not an HTTP path: it begins with / and contains no spaces",
                 self.path
             )));
         }
-        match self.status.is_empty() {
-            true => Err(invalid("the range of statuses is empty")),
-            false => Ok(()),
+        if self.status.is_empty() {
+            return Err(invalid("the range of statuses is empty"));
         }
+        Ok(Http {
+            port,
+            path: &self.path,
+            min_status: *self.status.start(),
+            max_status: *self.status.end(),
+            body: &self.body,
+        })
     }
 }
 
@@ -201,25 +206,41 @@ impl From<HttpProbe> for Probe {
     }
 }
 
-fn check_port(port: u16) -> Result<(), Error> {
+fn packed(argv: &[OsString]) -> Result<PackedStringsBuf, Error> {
+    if argv.first().is_none_or(|program| program.is_empty()) {
+        return Err(invalid("a probe command names no program"));
+    }
+    let mut packed = PackedStringsBuf::new();
+    for word in argv {
+        if !packed.push(word.as_bytes()) {
+            return Err(invalid("a probe command holds a zero byte"));
+        }
+    }
+    Ok(packed)
+}
+
+fn compiled(pattern: &str) -> Result<LogPatternBuf, Error> {
+    log_pattern::compile(pattern).map_err(|reason| {
+        let pattern = pattern.to_owned();
+        ServiceError::BadLogPattern { pattern, reason }.into()
+    })
+}
+
+fn checked_port(port: u16) -> Result<u16, Error> {
     match port {
         0 => Err(invalid("0 is not a port: use 1 to 65535")),
-        _ => Ok(()),
+        port => Ok(port),
     }
 }
 
-fn check_path(path: &Path) -> Result<(), Error> {
-    let bytes = bytes(path);
+fn checked_path(path: &Path) -> Result<&[u8], Error> {
+    let bytes = path.as_os_str().as_bytes();
     if path.is_absolute() && bytes.len() < MAX_PATH && !bytes.contains(&0) {
-        return Ok(());
+        return Ok(bytes);
     }
     Err(invalid(&format!(
         "{path:?} is not a path for a probe: use an absolute path of less than {MAX_PATH} bytes without zero bytes"
     )))
-}
-
-fn bytes(path: &Path) -> &[u8] {
-    path.as_os_str().as_bytes()
 }
 
 fn invalid(text: &str) -> Error {

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use vmcell_wire::{PackedStringsBuf, service::ReadinessProbe};
+use vmcell_wire::service::{Probe as WireProbe, ReadinessProbe};
 
 use super::{HttpProbe, Probe, millis};
 
@@ -74,9 +74,10 @@ impl Readiness {
         self
     }
 
-    pub(super) fn as_wire<'a>(&'a self, argv: &'a PackedStringsBuf) -> ReadinessProbe<'a> {
+    /// Converts it for the wire, with its prepared probe.
+    pub(super) fn as_wire<'a>(&self, probe: WireProbe<'a>) -> ReadinessProbe<'a> {
         ReadinessProbe {
-            probe: self.probe.as_wire(argv),
+            probe,
             delay_ms: millis(self.delay),
             interval_ms: millis(self.interval),
             attempt_ms: millis(self.attempt),

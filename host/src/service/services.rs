@@ -44,9 +44,10 @@ impl<'a> Services<'a> {
     /// log continues.
     ///
     /// # Errors
-    /// [`Error::Service`] if the name is invalid, a service with this name is
-    /// not finished, a service that it needs does not exist, or the program
-    /// could not be started; [`Error::Invalid`] if the spec is invalid;
+    /// [`Error::Service`] if the name or the pattern of a log probe is invalid,
+    /// a service with this name is not finished, a service that it needs does
+    /// not exist, or the program could not be started; [`Error::Invalid`] if the
+    /// spec is invalid in another way;
     /// [`Error::Gone`] if the VM ended.
     ///
     /// # Cancel safety

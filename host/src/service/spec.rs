@@ -162,12 +162,14 @@ impl ServiceSpec {
     /// bytes.
     pub(super) fn to_bytes(&self) -> Result<Vec<u8>, Error> {
         self.check()?;
-        let argv_of = |probe: Option<&super::Probe>| match probe {
-            Some(probe) => probe.packed_argv(),
-            None => Ok(PackedStringsBuf::new()),
+        let ready = match &self.ready {
+            Some(ready) => Some((ready, ready.probe.prepare()?)),
+            None => None,
         };
-        let ready_argv = argv_of(self.ready.as_ref().map(|ready| &ready.probe))?;
-        let alive_argv = argv_of(self.alive.as_ref().map(|alive| &alive.probe))?;
+        let alive = match &self.alive {
+            Some(alive) => Some((alive, alive.probe.prepare()?)),
+            None => None,
+        };
         let mut needs = PackedStringsBuf::new();
         for need in &self.needs {
             // A valid name has no zero byte.
@@ -189,8 +191,12 @@ impl ServiceSpec {
                     signal: self.stop_signal,
                     grace_ms: millis(self.grace),
                 },
-                ready: self.ready.as_ref().map(|ready| ready.as_wire(&ready_argv)),
-                alive: self.alive.as_ref().map(|alive| alive.as_wire(&alive_argv)),
+                ready: ready
+                    .as_ref()
+                    .map(|(ready, probe)| ready.as_wire(probe.as_wire())),
+                alive: alive
+                    .as_ref()
+                    .map(|(alive, probe)| alive.as_wire(probe.as_wire())),
                 needs: needs.as_packed(),
             };
             let bytes = spec.to_bytes();
@@ -241,7 +247,7 @@ impl fmt::Debug for ServiceSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::service::Probe;
+    use crate::service::{LogPatternError, Probe};
 
     fn spec() -> ServiceSpec {
         let command = Command::new("server").env("TOKEN", "hunter2").env("A", "1");
@@ -275,6 +281,10 @@ mod tests {
         ] {
             assert_ne!(bytes, other.to_bytes().unwrap(), "{other:?}");
         }
+        let [up, same, other] = ["up [0-9]+", "up [0-9]+", "up [0-8]+"]
+            .map(|pattern| spec().ready(Probe::log(pattern)));
+        assert_eq!(up.to_bytes().unwrap(), same.to_bytes().unwrap());
+        assert_ne!(up.to_bytes().unwrap(), other.to_bytes().unwrap());
     }
 
     #[test]
@@ -343,10 +353,30 @@ mod tests {
             (Probe::command([""; 0]), "no program"),
             (Probe::command(["a", "b\0c"]), "zero byte"),
             (Probe::log(""), "pattern"),
+            (Probe::log("a("), "character 2"),
+            (Probe::log("a{1000}"), "too large"),
+            (Probe::log("(?m)^a"), "assertion"),
         ] {
             let refused = refusal(&spec().ready(probe));
             assert!(refused.contains(reason), "{refused}");
         }
+    }
+
+    #[test]
+    fn a_pattern_that_is_not_valid_is_told_with_its_reason() {
+        let error = spec().ready(Probe::log("on (port")).to_bytes().unwrap_err();
+        let Error::Service(ServiceError::BadLogPattern { pattern, reason }) = &error else {
+            panic!("{error:?}");
+        };
+        assert_eq!(pattern, "on (port");
+        let expected = LogPatternError::Syntax {
+            position: 4,
+            reason: "unclosed group".to_owned(),
+        };
+        assert_eq!(*reason, expected);
+        let text = error.to_string();
+        assert!(text.contains("\"on (port\" cannot be"), "{text}");
+        assert!(text.contains("write \\ before"), "{text}");
     }
 
     #[test]

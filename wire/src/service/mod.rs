@@ -15,6 +15,7 @@
 //! Standard output and error of its process are one stream, its log, which
 //! continues across restarts.
 
+pub mod log_pattern;
 mod probe;
 mod spec;
 mod state;

@@ -1,5 +1,6 @@
 use serde::{Deserialize, Serialize};
 
+use super::log_pattern::LogPattern;
 use crate::packed::PackedStrings;
 
 /// A check whether a service works.
@@ -31,11 +32,11 @@ pub enum Probe<'a> {
         #[serde(borrow)]
         argv: PackedStrings<'a>,
     },
-    /// Succeeds if a line of the log of this run matches a regular expression,
-    /// which matches bytes and not characters.
+    /// Succeeds if a line of the log of this run matches.
     Log {
-        /// The regular expression.
-        pattern: &'a str,
+        /// The compiled pattern.
+        #[serde(borrow)]
+        pattern: LogPattern<'a>,
     },
 }
 

@@ -7,6 +7,7 @@ use vmcell_wire::{
     service::{
         Http, LivenessProbe, LogStart, Probe as WireProbe, ReadLog, ReadinessProbe, Restart,
         RestartPolicy, ServiceRequest, Spec as Wire, StartService, StopPolicy, WaitFor,
+        log_pattern::{Assertion, ByteClass, Instruction, LogPatternBuf},
     },
 };
 
@@ -25,8 +26,39 @@ pub(super) enum Probe {
     },
     Command(String),
     Program(String),
-    Log(String),
+    Log(LogPatternBuf),
 }
+
+impl Probe {
+    /// Succeeds when a line of the log contains this text.
+    pub(super) fn log(text: &str) -> Self {
+        Self::log_program(text.bytes().map(Instruction::Byte), &[])
+    }
+
+    /// Succeeds when a line of the log is this text.
+    pub(super) fn log_line(text: &str) -> Self {
+        let text = text.bytes().map(Instruction::Byte);
+        Self::log_program([START].into_iter().chain(text).chain([END]), &[])
+    }
+
+    /// Succeeds when a line of the log is this text and a number.
+    pub(super) fn log_line_with_number(text: &str) -> Self {
+        let mut digits = ByteClass::default();
+        digits.add(b'0'..=b'9');
+        let index = u16::try_from(text.len() + 1).unwrap();
+        let number = [Instruction::Class(0), Instruction::Split(index), END];
+        let text = text.bytes().map(Instruction::Byte);
+        Self::log_program([START].into_iter().chain(text).chain(number), &[digits])
+    }
+
+    fn log_program(instructions: impl Iterator<Item = Instruction>, classes: &[ByteClass]) -> Self {
+        let instructions: Vec<_> = instructions.chain([Instruction::Match]).collect();
+        Self::Log(LogPatternBuf::new(&instructions, classes).unwrap())
+    }
+}
+
+const START: Instruction = Instruction::Assert(Assertion::Start);
+const END: Instruction = Instruction::Assert(Assertion::End);
 
 /// The configuration of a service. By default it is never restarted, and probes
 /// are quick.
@@ -132,7 +164,9 @@ impl Config {
                     argv: argv.as_packed(),
                 }
             }
-            Probe::Log(pattern) => WireProbe::Log { pattern },
+            Probe::Log(pattern) => WireProbe::Log {
+                pattern: pattern.as_pattern(),
+            },
         }
     }
 

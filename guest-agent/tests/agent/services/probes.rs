@@ -136,7 +136,7 @@ fn a_reason_tells_what_the_last_attempt_has_seen() {
         (Probe::Tcp(free_port()), "connection refused"),
         (Probe::Command("exit 7".into()), "exit code 7"),
         (Probe::Command("kill -9 $$".into()), "ended by signal 9"),
-        (Probe::Log("never".into()), "no line of its log matches"),
+        (Probe::log("never"), "no line of its log matches"),
     ] {
         let service = Config::idle()
             .ready(probe.clone())
@@ -173,7 +173,7 @@ fn a_line_of_the_log_is_seen_as_it_comes_and_only_of_this_run() {
     let dir = tempfile::tempdir().unwrap();
     let pipe = dir.path().join("go").display().to_string();
     let script = format!("mkfifo {pipe}; cat {pipe} >&2; rm {pipe}; exec sleep 1000");
-    let service = Config::new(&script).ready(Probe::Log("^ready on [0-9]+$".into()));
+    let service = Config::new(&script).ready(Probe::log_line_with_number("ready on "));
     start(&mut host, "web", &service);
     let ready = open_wait(&mut host, "web", WaitFor::Ready);
     let stream = open_log(&mut host, "web", ALL, true);
@@ -188,7 +188,7 @@ fn a_line_of_the_log_is_seen_as_it_comes_and_only_of_this_run() {
     outcome(&mut host, stream);
     // The line of the first run does not count for the second one.
     let silent = Config::idle()
-        .ready(Probe::Log("^ready on [0-9]+$".into()))
+        .ready(Probe::log_line_with_number("ready on "))
         .with(|c| c.ready_ms = 200);
     start(&mut host, "web", &silent);
     let over = until_over(&mut host, "web");
@@ -218,12 +218,12 @@ fn open_fifo(path: &str) -> std::fs::File {
 fn last_words_without_an_end_of_line_count() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
-    let service = Config::new("printf ready").ready(Probe::Log("ready".into()));
+    let service = Config::new("printf ready").ready(Probe::log("ready"));
     start(&mut host, "short", &service);
     assert_eq!(until_over(&mut host, "short").phase, "Stopped");
     // Without them it has exited before it was ready, whatever its exit code.
     let service = Config::new("exit 0")
-        .ready(Probe::Log("ready".into()))
+        .ready(Probe::log("ready"))
         .policy(RestartPolicy::Always);
     start(&mut host, "mute", &service);
     let over = until_over(&mut host, "mute");
@@ -236,7 +236,7 @@ fn a_service_that_floods_its_log_is_found_ready_all_the_same() {
     let mut host = agent.connect();
     let script = "seq -f 'line number %g' 20000; echo ready; exec seq 100000000";
     let service = Config::new(script)
-        .ready(Probe::Log("^ready$".into()))
+        .ready(Probe::log_line("ready"))
         .with(|c| c.program.start.keep = 1 << 20);
     start(&mut host, "loud", &service);
     let ready = open_wait(&mut host, "loud", WaitFor::Ready);

@@ -14,7 +14,7 @@ use crate::client::{Host, Reply, RunningAgent, Spec};
 
 fn ignores_sigterm() -> Config {
     Config::new("trap '' TERM; echo up; while :; do sleep 0.01; done")
-        .ready(Probe::Log("up".into()))
+        .ready(Probe::log("up"))
         .with(|c| c.stop.grace_ms = 500)
 }
 
@@ -175,8 +175,7 @@ fn what_makes_no_sense_is_refused_in_words() {
             Config::idle().ready(Probe::File("relative".into())),
             "absolute",
         ),
-        (Config::idle().ready(Probe::Log("(".into())), "character 1"),
-        (Config::idle().alive(Probe::Log("x".into())), "liveness"),
+        (Config::idle().alive(Probe::log("x")), "liveness"),
         (
             Config::idle().ready(file()).with(|c| c.interval_ms = 9),
             "10 ms",
@@ -213,14 +212,12 @@ fn what_makes_no_sense_is_refused_in_words() {
 fn garbage_instead_of_a_spec_does_no_harm() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
-    let probe = Probe::Http {
+    let http = Probe::Http {
         port: 80,
         path: "/".into(),
         body: "x".into(),
     };
     let harmless = |service: &mut Config| service.program.argv = vec![b"true".to_vec()];
-    let good = Config::idle().ready(probe).with(harmless);
-    let good = good.needs(&["nobody"]).spec();
     let mut ticket = 0;
     let mut start = |spec: &[u8]| {
         ticket += 1;
@@ -235,17 +232,48 @@ fn garbage_instead_of_a_spec_does_no_harm() {
     };
     start(&[]);
     start(&[0xff; 1000]);
-    for cut in 0..good.len() {
-        start(&good[..cut]);
-    }
-    for place in 0..good.len() {
-        let mut spec = good.clone();
-        for bit in 0..8 {
-            spec[place] ^= 1 << bit;
-            start(&spec);
+    for probe in [http, Probe::log_line("x")] {
+        let good = Config::idle().ready(probe).with(harmless);
+        let good = good.needs(&["nobody"]).spec();
+        for cut in 0..good.len() {
+            start(&good[..cut]);
+        }
+        for place in 0..good.len() {
+            let mut spec = good.clone();
+            for bit in 0..8 {
+                spec[place] ^= 1 << bit;
+                start(&spec);
+            }
         }
     }
     assert!(matches!(host.ask(&Request::Ping), Reply::Pong(_)));
+}
+
+#[test]
+fn a_log_pattern_that_leaves_its_program_is_refused() {
+    let agent = RunningAgent::start();
+    let mut host = agent.connect();
+    let good = Config::idle().ready(Probe::log("xyz")).spec();
+    let word = [b'x', 0x10];
+    let place = good.windows(2).position(|bytes| bytes == word).unwrap();
+    // A jump and a split behind its end, a class that it does not have, and an
+    // unknown opcode.
+    for word in [0x4004u16, 0x5004, 0x2000, 0x6000] {
+        let mut spec = good.clone();
+        spec[place..place + 2].copy_from_slice(&word.to_le_bytes());
+        let start = ServiceRequest::Start(StartService {
+            name: "web",
+            ticket: word.into(),
+            if_same: false,
+            spec: &spec,
+        });
+        let Reply::Failed(stream, kind, ..) = ask(&mut host, start) else {
+            panic!("{word:x} was accepted");
+        };
+        assert_eq!(kind, FailureKind::Invalid);
+        let text = &host.failures[&stream];
+        assert!(text.contains("cannot be read"), "{text}");
+    }
 }
 
 #[test]

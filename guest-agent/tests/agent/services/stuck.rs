@@ -57,7 +57,7 @@ fn a_service_that_hangs_before_its_program_is_not_ready_in_time() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
     let service = leased(&script)
-        .ready(Probe::Log("never".into()))
+        .ready(Probe::log("never"))
         .with(|c| c.ready_ms = 200);
     open_start(&mut host, "web", &service);
     let over = until_over(&mut host, "web");
