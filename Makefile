@@ -44,7 +44,7 @@ lint: tools ## Check format, lints and documentation.
 	cargo clippy -p vmcell-agent --bin vmcell-init --features init --profile guest -- -D warnings
 	RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps
 
-features: tools ## Check each library without features, and with each feature alone.
+features: tools ## Check each library without features, with each feature alone, and for other systems.
 	for features in '' archive; do \
 		cargo clippy --package vmcell-tree --no-default-features --features "$$features" -- -D warnings && \
 		cargo clippy --package vmcell-disk --no-default-features --features "$$features" -- -D warnings || exit; \
@@ -52,6 +52,7 @@ features: tools ## Check each library without features, and with each feature al
 	for features in '' archive terminal conformance; do \
 		cargo clippy --package vmcell --no-default-features --features "$$features" -- -D warnings || exit; \
 	done
+	scripts/check-systems.sh
 
 package: setup ## Make the packages, and build and run programs elsewhere that have only these.
 	scripts/package.sh

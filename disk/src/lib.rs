@@ -7,7 +7,7 @@
 //! which has the same types and re-exports this crate as `vmcell::disk`.
 //!
 //! Everything is synchronous, and a [`Disk`] can be used from several threads at
-//! once. Linux only.
+//! once.
 //!
 //! # Reading files
 //!
@@ -126,6 +126,16 @@
 //!
 //! An image that is in use is rejected, since its data would be inconsistent. While
 //! a disk is open, its image files are locked, so that QEMU does not start on them.
+//!
+//! # Platforms
+//!
+//! Unix. It is tested on Linux: images also with the code that other systems use.
+//! For FreeBSD and macOS, it is checked that the crate compiles.
+//!
+//! Whether an image is in use is known for certain on Linux only. Elsewhere, a
+//! QEMU that starts at the moment at which an image is opened may not be noticed,
+//! nor one that takes no locks, which is QEMU's default on systems that have no
+//! locks of open file descriptions, such as FreeBSD (its option `locking`).
 //!
 //! # What it does not do
 //!

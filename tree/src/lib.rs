@@ -13,6 +13,11 @@
 //! its destination. Everything is synchronous and needs neither a VM nor an
 //! agent.
 //!
+//! It is for Unix. It is tested on Linux: transfers also with the code that other
+//! systems use. For FreeBSD and macOS, it is checked that the crate compiles. On
+//! systems other than Linux, a program that is killed while it receives a file
+//! leaves it under a temporary name (`.vmcell-…`).
+//!
 //! ```no_run
 //! use vmcell_tree::transfer::{
 //!     Destination, ReceiveOptions, Receiver, SendOptions, SinkClosed, Source, send,

@@ -10,19 +10,18 @@
 //!
 //! The locks belong to the open file description. A VMM that inherits the
 //! descriptor holds them too, and does not conflict with itself.
+//!
+//! Only Linux has such locks of single bytes. Elsewhere this module looks for
+//! QEMU's locks and then locks the whole file, so a QEMU that starts between
+//! these two steps is not noticed (`platform/portable.rs`). Nor is one that
+//! takes no locks: without locks of open file descriptions, QEMU takes them only
+//! with its option `locking=on`.
 
-use std::{
-    fs::File,
-    io,
-    ops::{Deref, Range},
-};
+use std::{fs::File, io, ops::Deref};
 
-use nix::{
-    errno::Errno,
-    fcntl::{FcntlArg, fcntl},
-    libc,
-};
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::FlockOperation;
+
+use super::platform::platform;
 
 /// First byte for operations that a process performs (`RAW_LOCK_PERM_BASE` in
 /// QEMU).
@@ -83,9 +82,7 @@ impl Deref for LockedFile {
 impl Drop for LockedFile {
     fn drop(&mut self) {
         if self.unlocks {
-            let _ = flock(&self.file, FlockOperation::Unlock);
-            let nothing = lock_of(libc::F_UNLCK, 0..0);
-            let _ = fcntl(&self.file, FcntlArg::F_OFD_SETLK(&nothing));
+            platform().unlock(&self.file);
         }
     }
 }
@@ -93,7 +90,7 @@ impl Drop for LockedFile {
 /// Locks the file for reading until it is closed, unless another process may be
 /// writing to it.
 pub(super) fn lock_for_reading(file: &File) -> io::Result<LockOutcome> {
-    lock(
+    platform().lock(
         file,
         FlockOperation::NonBlockingLockShared,
         &[PERM + READ, DENY + WRITE, DENY + RESIZE],
@@ -105,56 +102,12 @@ pub(super) fn lock_for_reading(file: &File) -> io::Result<LockOutcome> {
 /// closed it, unless another process may be writing to it or relies on it not
 /// being written.
 pub(super) fn lock_for_writing(file: &File) -> io::Result<LockOutcome> {
-    lock(
+    platform().lock(
         file,
         FlockOperation::NonBlockingLockExclusive,
         &[PERM + READ, PERM + WRITE, DENY + WRITE, DENY + RESIZE],
         &[PERM + WRITE, PERM + RESIZE, DENY + READ, DENY + WRITE],
     )
-}
-
-fn lock(
-    file: &File,
-    whole: FlockOperation,
-    ours: &[i64],
-    opposite: &[i64],
-) -> io::Result<LockOutcome> {
-    match flock(file, whole) {
-        Ok(()) => {}
-        Err(rustix::io::Errno::WOULDBLOCK) => return Ok(LockOutcome::InUse),
-        Err(errno) => return Err(errno.into()),
-    }
-    for byte in ours {
-        let ours = lock_of(libc::F_RDLCK, *byte..byte + 1);
-        match fcntl(file, FcntlArg::F_OFD_SETLK(&ours)) {
-            Ok(_) => {}
-            Err(Errno::EAGAIN | Errno::EACCES) => return Ok(LockOutcome::InUse),
-            Err(errno) => return Err(errno.into()),
-        }
-    }
-    let opposite = opposite
-        .iter()
-        .map(|byte| lock_of(libc::F_WRLCK, *byte..byte + 1));
-    let whole_file = lock_of(libc::F_RDLCK, 0..0);
-    for mut wanted in opposite.chain([whole_file]) {
-        fcntl(file, FcntlArg::F_OFD_GETLK(&mut wanted))?;
-        if i32::from(wanted.l_type) != libc::F_UNLCK {
-            return Ok(LockOutcome::InUse);
-        }
-    }
-    Ok(LockOutcome::Acquired)
-}
-
-/// Returns a lock of these bytes. An empty range at 0 means the whole file:
-/// fcntl(2).
-fn lock_of(kind: libc::c_int, bytes: Range<i64>) -> libc::flock {
-    libc::flock {
-        l_type: kind as libc::c_short,
-        l_whence: libc::SEEK_SET as libc::c_short,
-        l_start: bytes.start,
-        l_len: bytes.end - bytes.start,
-        l_pid: 0,
-    }
 }
 
 #[cfg(test)]

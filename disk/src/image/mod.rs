@@ -40,6 +40,7 @@ mod mapping;
 mod new_file;
 mod options;
 pub mod partition;
+mod platform;
 mod qcow2;
 mod seal;
 mod source;

@@ -1,19 +1,12 @@
 use std::{
-    ffi::OsString,
     fs::File,
     io,
-    os::{
-        fd::{AsFd, AsRawFd as _},
-        unix::{
-            ffi::OsStringExt as _,
-            fs::{FileExt as _, MetadataExt as _},
-        },
-    },
+    os::unix::fs::{FileExt as _, MetadataExt as _},
     path::{Path, PathBuf},
 };
 
 use rustix::{
-    fs::{FileType, Mode, OFlags, SeekFrom, fstat, open, readlink, seek},
+    fs::{SeekFrom, seek},
     io::Errno,
 };
 
@@ -21,6 +14,7 @@ use super::{
     error::ImageError,
     lock::{LockOutcome, LockedFile, lock_for_reading},
     mapping::FileId,
+    platform::platform,
 };
 
 /// A regular file opened for reading, with its real path. It is locked against
@@ -37,7 +31,7 @@ pub(super) struct Source {
 impl Source {
     /// Opens a file in any directory.
     pub(super) fn open(path: &Path, allow_in_use: bool) -> Result<Self, ImageError> {
-        Self::open_if(path, allow_in_use, |_| true)
+        Self::open_if(path, allow_in_use, &|_| true)
     }
 
     /// Opens a file only if it is in or below one of these directories, whose
@@ -47,7 +41,7 @@ impl Source {
         folders: &[PathBuf],
         allow_in_use: bool,
     ) -> Result<Self, ImageError> {
-        Self::open_if(path, allow_in_use, |real| {
+        Self::open_if(path, allow_in_use, &|real| {
             folders.iter().any(|folder| real.starts_with(folder))
         })
     }
@@ -55,25 +49,10 @@ impl Source {
     fn open_if(
         path: &Path,
         allow_in_use: bool,
-        allowed: impl FnOnce(&Path) -> bool,
+        is_allowed: &dyn Fn(&Path) -> bool,
     ) -> Result<Self, ImageError> {
-        // `O_PATH` refers to the file without opening it, since opening a
-        // device or a pipe can have side effects. What is checked and then
-        // opened is this file, whatever happens to its name: open(2), proc(5).
-        let flags = OFlags::PATH | OFlags::CLOEXEC;
-        let found = open(path, flags, Mode::empty()).map_err(ImageError::read(path))?;
-        let stat = fstat(&found).map_err(ImageError::read(path))?;
-        let link = proc_fd_path(&found);
-        let real = real_path(&link).map_err(ImageError::read(path))?;
-        if !allowed(&real) {
-            return Err(ImageError::BackingNotAllowed { path: real });
-        }
-        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-            return Err(ImageError::NotAFile { path: real });
-        }
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-        let file = open(&link, flags, Mode::empty()).map_err(ImageError::read(path))?;
-        let file = LockedFile::new(File::from(file));
+        let (file, real) = platform().open(path, is_allowed)?;
+        let file = LockedFile::new(file);
         // Take the lock before reading anything, including the length.
         if !allow_in_use {
             check_not_in_use(&file, &real)?;
@@ -128,7 +107,7 @@ impl Source {
             // Only a hole up to the end of the file.
             Err(Errno::NXIO) => return Ok((RegionKind::Hole, end)),
             // The file system does not support holes.
-            Err(Errno::INVAL | Errno::OPNOTSUPP) => return Ok((RegionKind::Data, end)),
+            Err(Errno::INVAL | Errno::NOTTY | Errno::NOTSUP) => return Ok((RegionKind::Data, end)),
             Err(errno) => return Err(errno.into()),
             Ok(data) if data > offset => return Ok((RegionKind::Hole, data.min(end))),
             Ok(_) => {}
@@ -156,14 +135,4 @@ fn check_not_in_use(file: &File, path: &Path) -> Result<(), ImageError> {
         Ok(LockOutcome::InUse) => Err(ImageError::InUse { path }),
         Err(source) => Err(ImageError::Lock { path, source }),
     }
-}
-
-/// Returns the path of an open file in `/proc`: proc(5).
-pub(super) fn proc_fd_path(file: &impl AsFd) -> PathBuf {
-    PathBuf::from(format!("/proc/self/fd/{}", file.as_fd().as_raw_fd()))
-}
-
-fn real_path(link: &Path) -> Result<PathBuf, Errno> {
-    let path = readlink(link, Vec::new())?;
-    Ok(PathBuf::from(OsString::from_vec(path.into_bytes())))
 }

@@ -1,13 +1,12 @@
-use std::{fs::File, os::fd::AsFd as _};
-
-use rustix::fs::{Mode, OFlags, open};
+use std::fs::File;
 
 use super::{
     disk_image::Image,
     error::ImageError,
     format::Format,
     lock::{LockOutcome, lock_for_writing},
-    source::{Source, proc_fd_path},
+    platform::platform,
+    source::Source,
 };
 
 /// The open files of an image that a VMM can write to. Returned by
@@ -41,10 +40,8 @@ impl Image {
         if described.sealed {
             return Err(ImageError::Sealed { path });
         }
-        let link = proc_fd_path(&top.source.file.as_fd());
-        let flags = OFlags::RDWR | OFlags::CLOEXEC;
-        let file = open(link, flags, Mode::empty()).map_err(ImageError::write(&path))?;
-        let file = File::from(file);
+        let file = platform().reopen_for_writing(&top.source);
+        let file = file.map_err(ImageError::write(&path))?;
         // Our own read lock would conflict with the write lock.
         drop(top);
         match lock_for_writing(&file) {

@@ -12,7 +12,11 @@ use rustix::{
     io::Errno,
 };
 
-use super::{TreeError, error::display_path_below};
+use super::{
+    TreeError,
+    error::display_path_below,
+    platform::{file_id, open_search},
+};
 
 /// A name in an open directory of the host, at which something from a guest
 /// will be written.
@@ -49,8 +53,8 @@ impl HostEntry {
         };
         let open_start = |path: &Path| {
             let start = if path.is_absolute() { "/" } else { "." };
-            openat(CWD, start, DIRECTORY_FLAGS, Mode::empty())
-                .map_err(|errno| write_error(Path::new(start), errno))
+            let opened = open_search(CWD, start.as_bytes());
+            opened.map_err(|errno| write_error(Path::new(start), errno))
         };
         let mut directory = open_start(path)?;
         let mut walked = PathBuf::new();
@@ -100,7 +104,8 @@ impl HostEntry {
     pub(super) fn open_directory(&self, mode: Mode) -> Result<(OwnedFd, bool), TreeError> {
         let is_created = match mkdirat(&self.directory, &self.name, mode) {
             Ok(()) => true,
-            Err(Errno::EXIST) => false,
+            // Some systems have another error for `.`.
+            Err(Errno::EXIST | Errno::ISDIR) => false,
             Err(errno) => return Err(self.write_error(errno)),
         };
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -140,11 +145,6 @@ impl HostEntry {
     }
 }
 
-const DIRECTORY_FLAGS: OFlags = OFlags::PATH
-    .union(OFlags::DIRECTORY)
-    .union(OFlags::NOFOLLOW)
-    .union(OFlags::CLOEXEC);
-
 /// The number of links that the kernel follows: path_resolution(7).
 const MAX_SYMLINKS: usize = 40;
 
@@ -161,7 +161,7 @@ fn reversed_components(path: &Path) -> Vec<OsString> {
 /// trusted: an export onto `/` itself would have replaced the system anyway.
 fn root_symlink_target(directory: BorrowedFd<'_>, name: &OsStr) -> Option<PathBuf> {
     let (root, here) = (stat("/").ok()?, fstat(directory).ok()?);
-    if (root.st_dev, root.st_ino) != (here.st_dev, here.st_ino) {
+    if file_id(&root) != file_id(&here) {
         return None;
     }
     let target = readlinkat(directory, name, Vec::new()).ok()?;
@@ -169,13 +169,14 @@ fn root_symlink_target(directory: BorrowedFd<'_>, name: &OsStr) -> Option<PathBu
 }
 
 fn open_or_create(directory: BorrowedFd<'_>, name: &OsStr) -> Result<OwnedFd, Errno> {
-    match openat(directory, name, DIRECTORY_FLAGS, Mode::empty()) {
+    let open = || open_search(directory, name.as_bytes());
+    match open() {
         Err(Errno::NOENT) => {}
         other => return other,
     }
     match mkdirat(directory, name, Mode::from_raw_mode(0o777)) {
         // If another process has just created it, the open shows what it is.
-        Ok(()) | Err(Errno::EXIST) => openat(directory, name, DIRECTORY_FLAGS, Mode::empty()),
+        Ok(()) | Err(Errno::EXIST) => open(),
         Err(errno) => Err(errno),
     }
 }

@@ -3,15 +3,14 @@
 
 use std::os::fd::BorrowedFd;
 
-use rustix::{
-    fs::{XattrFlags, fgetxattr, flistxattr, fsetxattr},
-    io::Errno,
-};
+use rustix::io::Errno;
 use vmcell_wire::files::{Xattrs, XattrsBuf};
+
+use super::platform::platform;
 
 const PREFIX: &[u8] = b"user.";
 
-/// The kernel's limit for a list of names and for a value: XATTR_LIST_MAX and
+/// The limit of Linux for a list of names and for a value: XATTR_LIST_MAX and
 /// XATTR_SIZE_MAX of xattr(7).
 const MAX_SIZE: usize = 64 * 1024;
 
@@ -34,7 +33,7 @@ impl XattrReader {
     /// be read or did not fit.
     pub(super) fn read(&mut self, file: BorrowedFd<'_>, xattrs: &mut XattrsBuf) -> u64 {
         xattrs.clear();
-        let names = match flistxattr(file, &mut self.names[..]) {
+        let names = match platform().list_xattrs(file, &mut self.names) {
             Ok(length) => self.names.get(..length).unwrap_or_default(),
             Err(Errno::OPNOTSUPP) => return 0,
             Err(_) => return 1,
@@ -44,10 +43,10 @@ impl XattrReader {
             if !name.starts_with(PREFIX) {
                 continue;
             }
-            let fits = match fgetxattr(file, name, &mut self.value[..]) {
-                Ok(length) => xattrs.push(name, self.value.get(..length).unwrap_or_default()),
+            let fits = match platform().get_xattr(file, name, &mut self.value) {
+                Ok(Some(length)) => xattrs.push(name, self.value.get(..length).unwrap_or_default()),
                 // It has just been removed.
-                Err(Errno::NODATA) => true,
+                Ok(None) => true,
                 Err(_) => false,
             };
             lost += u64::from(!fits);
@@ -61,8 +60,7 @@ impl XattrReader {
 pub(super) fn write(file: BorrowedFd<'_>, xattrs: Xattrs<'_>) -> u64 {
     let mut lost = 0;
     for (name, value) in xattrs.iter() {
-        let is_set =
-            name.starts_with(PREFIX) && fsetxattr(file, name, value, XattrFlags::empty()).is_ok();
+        let is_set = name.starts_with(PREFIX) && platform().set_xattr(file, name, value).is_ok();
         lost += u64::from(!is_set);
     }
     lost

@@ -1,34 +1,32 @@
 use std::{
     fmt::Write as _,
-    os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd},
+    os::fd::{AsFd as _, BorrowedFd, OwnedFd},
 };
 
 use rustix::{
-    fs::{
-        AtFlags, CWD, Mode, OFlags, RenameFlags, access, linkat, openat, renameat, renameat_with,
-        unlinkat,
-    },
+    fs::{AtFlags, Mode, OFlags, openat, renameat, unlinkat},
     io::Errno,
-    rand::{GetRandomFlags, getrandom},
 };
+
+use crate::transfer::platform::platform;
 
 /// How incomplete files are hidden.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TempFileKind {
-    /// They have no name (`O_TMPFILE`), so even a killed program leaves nothing
-    /// behind.
+    /// They have no name (`O_TMPFILE` of Linux), so even a killed program leaves
+    /// nothing behind.
     Unnamed,
-    /// They have a random name, for file systems without `O_TMPFILE`.
+    /// They have a random name, for systems and file systems without
+    /// `O_TMPFILE`.
     Named,
 }
 
 impl TempFileKind {
     /// Returns the best kind that this machine supports.
     pub fn detect() -> Self {
-        // A file without a name gets one through its link in there: open(2).
-        match access("/proc/self/fd", rustix::fs::Access::EXISTS) {
-            Ok(()) => Self::Unnamed,
-            Err(_) => Self::Named,
+        match platform().has_unnamed_files() {
+            true => Self::Unnamed,
+            false => Self::Named,
         }
     }
 }
@@ -50,16 +48,16 @@ impl AtomicFile {
         mode: Mode,
         kind: &mut TempFileKind,
     ) -> Result<Self, Errno> {
-        let flags = OFlags::RDWR | OFlags::CLOEXEC;
         if *kind == TempFileKind::Unnamed {
-            match openat(directory, ".", flags | OFlags::TMPFILE, mode) {
+            match platform().create_unnamed(directory, mode) {
                 Ok(file) => return Ok(Self { file, named: None }),
                 Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => *kind = TempFileKind::Named,
                 Err(errno) => return Err(errno),
             }
         }
         let name = random_name()?;
-        let flags = flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+        let flags = flags | OFlags::RDWR | OFlags::CLOEXEC;
         let file = openat(directory, &name, flags, mode)?;
         let directory = directory
             .try_clone_to_owned()
@@ -79,7 +77,9 @@ impl AtomicFile {
     /// Replaces a file or link with that name.
     pub fn persist(mut self, directory: BorrowedFd<'_>, name: &[u8]) -> Result<(), Errno> {
         let Some((_, temp_name)) = &self.named else {
-            return link(self.file.as_fd(), directory, name);
+            return create_or_replace(directory, name, |name| {
+                platform().link_unnamed(self.file.as_fd(), directory, name)
+            });
         };
         renameat(directory, temp_name, directory, name)?;
         self.named = None;
@@ -93,14 +93,10 @@ impl AtomicFile {
         name: &[u8],
     ) -> Result<(), Errno> {
         match &self.named {
-            None => link_new(self.file.as_fd(), directory, name)?,
-            Some((_, temp_name)) => renameat_with(
-                directory,
-                temp_name,
-                directory,
-                name,
-                RenameFlags::NOREPLACE,
-            )?,
+            None => platform().link_unnamed(self.file.as_fd(), directory, name)?,
+            Some((_, temp_name)) => {
+                platform().rename_noreplace(directory, temp_name.as_bytes(), name)?;
+            }
         }
         self.named = None;
         Ok(())
@@ -116,22 +112,8 @@ impl Drop for AtomicFile {
     }
 }
 
-/// Gives an open file a name. Replaces a file or link with that name.
-pub(super) fn link(
-    file: BorrowedFd<'_>,
-    directory: BorrowedFd<'_>,
-    name: &[u8],
-) -> Result<(), Errno> {
-    create_or_replace(directory, name, |name| link_new(file, directory, name))
-}
-
-fn link_new(file: BorrowedFd<'_>, directory: BorrowedFd<'_>, name: &[u8]) -> Result<(), Errno> {
-    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-    linkat(CWD, &path, directory, name, AtFlags::SYMLINK_FOLLOW)
-}
-
 /// Creates an entry with a name. Replaces an existing one atomically.
-pub(super) fn create_or_replace(
+pub(in crate::transfer) fn create_or_replace(
     directory: BorrowedFd<'_>,
     name: &[u8],
     create: impl Fn(&[u8]) -> Result<(), Errno>,
@@ -149,9 +131,10 @@ pub(super) fn create_or_replace(
     renamed
 }
 
-fn random_name() -> Result<String, Errno> {
+/// Returns a name for a temporary file.
+pub(in crate::transfer) fn random_name() -> Result<String, Errno> {
     let mut bytes = [0; 16];
-    getrandom(&mut bytes, GetRandomFlags::empty())?;
+    platform().fill_random(&mut bytes)?;
     let mut name = String::from(".vmcell-");
     for byte in bytes {
         // Writing to a string does not fail.

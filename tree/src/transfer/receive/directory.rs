@@ -7,8 +7,8 @@ use std::{
 
 use rustix::{
     fs::{
-        AtFlags, FileType, Gid, Mode, OFlags, ResolveFlags, Uid, chownat, fchmod, fchown, fstat,
-        ftruncate, futimens, mkdirat, openat, openat2, symlinkat, unlinkat, utimensat,
+        AtFlags, FileType, Gid, Mode, OFlags, Uid, chownat, fchmod, fchown, fstat, ftruncate,
+        futimens, mkdirat, openat, symlinkat, unlinkat, utimensat,
     },
     io::{Errno, pwrite},
 };
@@ -16,7 +16,7 @@ use vmcell_wire::files::{FileKind, Metadata};
 
 use super::{
     Ownership, ReceiveOptions, SpecialBits, Target, TopSymlink,
-    atomic_file::{AtomicFile, TempFileKind, create_or_replace, link},
+    atomic_file::{AtomicFile, TempFileKind, create_or_replace},
     target::Losses,
 };
 use crate::transfer::{
@@ -24,6 +24,7 @@ use crate::transfer::{
     error::{display_path, display_path_below},
     host_entry::HostEntry,
     meta::{MetaBuf, kind_of, mode_of, timestamps},
+    platform::{FileId, FoundEntry, file_id, is_symlink_error, platform},
     xattrs,
 };
 
@@ -41,9 +42,8 @@ pub(super) struct DirectoryTarget {
     /// The open directories, the top first.
     levels: Vec<OpenDirectory>,
     file: Option<OpenFile>,
-    /// The files that this transfer created, by device and inode. Hard links
-    /// may lead only to these.
-    created: HashSet<(u64, u64)>,
+    /// The files that this transfer created. Hard links may lead only to these.
+    created: HashSet<FileId>,
     losses: Losses,
 }
 
@@ -115,7 +115,7 @@ impl DirectoryTarget {
             SpecialBits::Drop => 0o777,
             SpecialBits::Keep => 0o7777,
         };
-        Mode::from_raw_mode(u32::from(meta.mode) & kept)
+        Mode::from_raw_mode((meta.mode & kept).into())
     }
 
     /// Sets the metadata of an open file or directory, which has `mode` so far.
@@ -150,7 +150,7 @@ impl DirectoryTarget {
         self.set_meta(descriptor, &file.meta.as_wire(), mode)?;
         file.temp
             .persist(file.location.directory.as_fd(), &file.location.name)?;
-        self.created.insert((stat.st_dev, stat.st_ino));
+        self.created.insert(file_id(&stat));
         Ok(())
     }
 
@@ -172,20 +172,12 @@ impl DirectoryTarget {
         })
     }
 
-    /// Opens a file that this transfer created.
-    fn open_created(&self, path: &[u8]) -> Option<OwnedFd> {
+    /// Finds a file that this transfer created.
+    fn find_created(&self, path: &[u8]) -> Option<Box<dyn FoundEntry>> {
         let top = &self.levels.first()?.directory;
-        let file = openat2(
-            top,
-            path,
-            OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC,
-            Mode::empty(),
-            ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS,
-        )
-        .ok()?;
-        let stat = fstat(&file).ok()?;
-        let is_created = kind_of(&stat) == Some(FileKind::File)
-            && self.created.contains(&(stat.st_dev, stat.st_ino));
+        let file = platform().find(top.as_fd(), path).ok()?;
+        let is_created = kind_of(file.stat()) == Some(FileKind::File)
+            && self.created.contains(&file_id(file.stat()));
         is_created.then_some(file)
     }
 
@@ -319,14 +311,14 @@ impl Target for DirectoryTarget {
     }
 
     fn hard_link(&mut self, name: &[u8], to: &[u8], path: &[u8]) -> Result<(), TreeError> {
-        let Some(file) = self.open_created(to) else {
+        let Some(file) = self.find_created(to) else {
             return Err(TreeError::Malformed {
                 reason: "a hard link to something that is not a file of this tree",
                 path: display_path(path),
             });
         };
         let location = self.locate(name, FileType::RegularFile)?;
-        link(file.as_fd(), location.directory.as_fd(), &location.name)
+        file.link(location.directory.as_fd(), &location.name)
             .map_err(|errno| self.write_error(path)(errno))
     }
 
@@ -344,7 +336,7 @@ fn enter_directory(parent: BorrowedFd<'_>, name: &[u8], mode: Mode) -> Result<Ow
             Err(errno) => return Err(errno),
         }
         match openat(parent, name, flags, Mode::empty()) {
-            Err(Errno::NOTDIR | Errno::LOOP) => {}
+            Err(errno) if errno == Errno::NOTDIR || is_symlink_error(errno) => {}
             // It has just been removed.
             Err(Errno::NOENT) => continue,
             other => return other,

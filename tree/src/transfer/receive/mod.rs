@@ -1,6 +1,6 @@
 //! Receives a stream of records, and writes it as a tree or an archive.
 
-mod atomic_file;
+pub(super) mod atomic_file;
 mod directory;
 mod options;
 mod receiver;

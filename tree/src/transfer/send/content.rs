@@ -109,7 +109,7 @@ impl OpenFile {
             // The rest is a hole.
             Err(Errno::NXIO) => return Ok((self.size, self.size)),
             // The file system does not report holes.
-            Err(Errno::INVAL) => return Ok((offset, self.size)),
+            Err(Errno::INVAL | Errno::NOTTY | Errno::NOTSUP) => return Ok((offset, self.size)),
             Err(errno) => return Err(failed(errno)),
         };
         match seek(&self.file, SeekFrom::Hole(start)) {

@@ -29,6 +29,7 @@ use crate::transfer::{
     budget::check_depth,
     error::display_path_below,
     meta::{MetaBuf, kind_of, kind_text, mode_of, modified_of, size_of},
+    platform::{FileId, file_id, is_symlink_error},
     xattrs::XattrReader,
 };
 
@@ -86,9 +87,8 @@ struct Walk<'w, 'k, 's> {
     levels: Vec<OpenDirectory>,
     /// The path of the current entry, relative to the top.
     path: Vec<u8>,
-    /// The first path of each sent file that has several hard links, by device
-    /// and inode.
-    hard_links: HashMap<(u64, u64), Box<[u8]>>,
+    /// The first path of each sent file that has several hard links.
+    hard_links: HashMap<FileId, Box<[u8]>>,
     buffer: Vec<u8>,
     xattrs: XattrReader,
 }
@@ -237,7 +237,7 @@ impl<'k> Walk<'_, 'k, '_> {
     }
 
     fn file(&mut self, entry: &DirEntry<'_>, name: &[u8], stat: &Stat) -> Result<(), TreeError> {
-        if let Some(first) = self.hard_links.get(&(stat.st_dev, stat.st_ino)) {
+        if let Some(first) = self.hard_links.get(&file_id(stat)) {
             let first = first.clone();
             self.begin()?;
             return self.sender.hard_link(name, &first, &self.path);
@@ -268,7 +268,7 @@ impl<'k> Walk<'_, 'k, '_> {
         file.send(name, &meta, &self.path, &mut self.buffer, self.sender)?;
         if stat.st_nlink > 1 {
             let first = self.path.clone().into_boxed_slice();
-            self.hard_links.insert((stat.st_dev, stat.st_ino), first);
+            self.hard_links.insert(file_id(&stat), first);
         }
         Ok(())
     }
@@ -325,7 +325,8 @@ impl<'k> Walk<'_, 'k, '_> {
     fn skip_entry(&mut self, errno: Errno) -> Result<(), TreeError> {
         let reason = match errno {
             Errno::ACCESS | Errno::PERM => "it may not be read",
-            Errno::NOENT | Errno::LOOP | Errno::NOTDIR | Errno::NXIO => "it was changed meanwhile",
+            Errno::NOENT | Errno::NOTDIR | Errno::NXIO => "it was changed meanwhile",
+            _ if is_symlink_error(errno) => "it was changed meanwhile",
             _ => return Err(self.read_error(errno)),
         };
         self.sender.skipped.add(&self.path, reason.to_owned());

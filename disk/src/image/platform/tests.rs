@@ -1,0 +1,27 @@
+use std::{env, process::Command, sync::LazyLock};
+
+/// Set if tests run with the way of other systems than Linux.
+const VARIABLE: &str = "VMCELL_TEST_PORTABLE";
+
+pub(in crate::image) fn is_portable() -> bool {
+    static IS_PORTABLE: LazyLock<bool> = LazyLock::new(|| env::var_os(VARIABLE).is_some());
+    *IS_PORTABLE
+}
+
+/// Runs all tests of images a second time.
+#[test]
+fn other_systems_than_linux_pass_all_tests_of_images() {
+    if is_portable() {
+        return;
+    }
+    let output = Command::new(env::current_exe().unwrap())
+        .arg("image::")
+        .env(VARIABLE, "1")
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}");
+    for test in ["in_use::the_disk_of_a_vm", "a_lock_ends_with_its_owner"] {
+        assert!(text.contains(test), "{test} did not run: {text}");
+    }
+}
