@@ -26,7 +26,6 @@
 mod acl;
 mod attribute_area;
 mod attributes;
-mod cache;
 mod checksum;
 mod content;
 mod damage;

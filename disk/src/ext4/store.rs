@@ -1,11 +1,13 @@
 use std::{
+    num::NonZeroUsize,
     ops::{Deref, Range},
     sync::{Arc, Mutex, PoisonError},
 };
 
+use lru::LruCache;
+
 use super::{
     Damage, DamageKind, Error, Structure,
-    cache::Cache,
     fields::{to_u64, to_usize},
     journal::Overlay,
     superblock::Superblock,
@@ -25,7 +27,8 @@ pub(super) struct Store {
     count: u64,
     chunk: u32,
     overlay: Overlay,
-    cache: Mutex<Cache>,
+    /// Recently used metadata, by the number of its chunk.
+    cache: Mutex<LruCache<u64, Arc<Vec<u8>>>>,
 }
 
 impl Store {
@@ -33,7 +36,8 @@ impl Store {
     pub(super) fn new(blocks: Box<dyn ReadAt>, superblock: &Superblock, cache_size: usize) -> Self {
         let block_size = superblock.block_size;
         let chunk = CHUNK_SIZE.max(block_size);
-        let most = to_u64(cache_size).checked_div(chunk.into()).unwrap_or(0);
+        let most = cache_size.checked_div(to_usize(chunk.into())).unwrap_or(0);
+        let most = NonZeroUsize::new(most).unwrap_or(NonZeroUsize::MIN);
         Self {
             size: blocks.size(),
             blocks,
@@ -41,7 +45,7 @@ impl Store {
             count: superblock.blocks,
             chunk,
             overlay: Overlay::default(),
-            cache: Mutex::new(Cache::new(to_usize(most))),
+            cache: Mutex::new(LruCache::sparse(most)),
         }
     }
 
@@ -153,15 +157,15 @@ impl Store {
 
     fn chunk(&self, number: u64) -> Result<Arc<Vec<u8>>, Error> {
         let cache = || self.cache.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(bytes) = cache().get(number) {
-            return Ok(bytes);
+        if let Some(bytes) = cache().get(&number) {
+            return Ok(Arc::clone(bytes));
         }
         let offset = number.saturating_mul(self.chunk.into());
         let rest = self.size.saturating_sub(offset);
         let mut bytes = vec![0; to_usize(rest.min(self.chunk.into()))];
         self.read(offset, &mut bytes)?;
         let bytes = Arc::new(bytes);
-        cache().insert(number, Arc::clone(&bytes));
+        cache().put(number, Arc::clone(&bytes));
         Ok(bytes)
     }
 

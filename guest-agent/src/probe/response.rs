@@ -1,5 +1,6 @@
 //! Evaluates a possibly incomplete HTTP response, without I/O. The grammar is
-//! that of RFC 9112.
+//! that of RFC 9112. With the crate `httparse` the agent is 4 KiB larger, and
+//! thirty of these lines are saved.
 
 use alloc::{borrow::Cow, format, string::String, vec::Vec};
 

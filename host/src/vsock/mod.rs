@@ -1,4 +1,5 @@
-//! vsock through the host's kernel: vsock(7).
+//! vsock through the host's kernel: vsock(7). The crate `tokio-vsock` would save 24
+//! of these lines and bring twelve crates.
 
 #[cfg(test)]
 mod tests;
