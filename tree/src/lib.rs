@@ -7,6 +7,7 @@
 //! | [`diff`] | Compares two trees, and writes the difference as a patch |
 //! | [`patch`] | Parses unified patches, and applies them |
 //! | [`printable()`], [`Sanitizer`] | Make untrusted text safe to print on a terminal |
+//! | [`escape`] | Tells text from control sequences in terminal output |
 //!
 //! Names, contents, streams and archives may come from an attacker: parsers
 //! have limits for time and memory, and a received tree cannot write outside of
@@ -40,6 +41,7 @@
 
 pub mod diff;
 mod entry;
+pub mod escape;
 mod filter;
 pub mod patch;
 mod printable;

@@ -47,6 +47,7 @@ mod record_thread;
 mod redaction;
 mod reply;
 mod screen;
+mod sequence;
 mod shared;
 mod size;
 mod status;

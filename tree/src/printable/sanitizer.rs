@@ -1,6 +1,7 @@
 use std::borrow::Cow;
 
 use super::character::{ascii_length, is_printable};
+use crate::escape::{SequenceKind, Token, Tokenizer, Utf8Decoder};
 
 /// Makes a guest's output, which arrives in pieces, safe to print on a
 /// terminal.
@@ -23,10 +24,10 @@ use super::character::{ascii_length, is_printable};
 #[derive(Clone, Debug)]
 pub struct Sanitizer {
     colours: ColourPolicy,
-    /// The first bytes of a UTF-8 character that is still incomplete.
-    partial: Vec<u8>,
+    decoder: Utf8Decoder,
     /// A carriage return, or the start of a possible colour sequence.
     pending: String,
+    tokenizer: Tokenizer,
     coloured: bool,
 }
 
@@ -54,8 +55,9 @@ impl Sanitizer {
     pub fn new(colours: ColourPolicy) -> Self {
         Self {
             colours,
-            partial: Vec::new(),
+            decoder: Utf8Decoder::default(),
             pending: String::new(),
+            tokenizer: Tokenizer::default(),
             coloured: false,
         }
     }
@@ -63,7 +65,7 @@ impl Sanitizer {
     /// Takes the next piece, and returns the text that can be printed now.
     /// Copies nothing if nothing has to be replaced.
     pub fn feed<'a>(&mut self, bytes: &'a [u8]) -> Cow<'a, str> {
-        if self.partial.is_empty()
+        if !self.decoder.is_partial()
             && self.pending.is_empty()
             && let Ok(text) = str::from_utf8(bytes)
             && text[ascii_length(bytes)..].chars().all(is_printable)
@@ -71,13 +73,9 @@ impl Sanitizer {
             return Cow::Borrowed(text);
         }
         let mut output = String::with_capacity(bytes.len());
-        if self.partial.is_empty() {
-            self.take(bytes, &mut output);
-        } else {
-            let mut joined = std::mem::take(&mut self.partial);
-            joined.extend_from_slice(bytes);
-            self.take(&joined, &mut output);
-        }
+        let mut decoder = std::mem::take(&mut self.decoder);
+        decoder.decode(bytes, |text| self.take_text(text, &mut output));
+        self.decoder = decoder;
         Cow::Owned(output)
     }
 
@@ -87,7 +85,7 @@ impl Sanitizer {
     pub fn finish(&mut self) -> String {
         let mut output = String::new();
         self.replace_pending(&mut output);
-        if !std::mem::take(&mut self.partial).is_empty() {
+        if std::mem::take(&mut self.decoder).is_partial() {
             output.push(char::REPLACEMENT_CHARACTER);
         }
         if std::mem::take(&mut self.coloured) {
@@ -99,18 +97,6 @@ impl Sanitizer {
     /// Returns whether the output has left colours on.
     pub fn is_coloured(&self) -> bool {
         self.coloured
-    }
-
-    fn take(&mut self, bytes: &[u8], output: &mut String) {
-        let (bytes, partial) = bytes.split_at(bytes.len() - partial_length(bytes));
-        for chunk in bytes.utf8_chunks() {
-            self.take_text(chunk.valid(), output);
-            if !chunk.invalid().is_empty() {
-                self.replace_pending(output);
-                output.push(char::REPLACEMENT_CHARACTER);
-            }
-        }
-        self.partial = partial.to_vec();
     }
 
     fn take_text(&mut self, mut text: &str, output: &mut String) {
@@ -130,7 +116,10 @@ impl Sanitizer {
             };
             match rejected {
                 '\r' => self.pending.push('\r'),
-                '\x1b' if self.colours != ColourPolicy::Replace => self.pending.push('\x1b'),
+                '\x1b' if self.colours != ColourPolicy::Replace => {
+                    self.pending.push('\x1b');
+                    self.tokenizer.step('\x1b');
+                }
                 _ => output.push(char::REPLACEMENT_CHARACTER),
             }
             text = &rest[rejected.len_utf8()..];
@@ -141,28 +130,27 @@ impl Sanitizer {
     /// it.
     fn continue_pending(&mut self, next: char, output: &mut String) -> bool {
         let has_room = self.pending.len() + 1 < MAX_SEQUENCE;
-        match (self.pending.as_str(), next) {
-            ("\r", '\n') => self.pending.clear(),
-            ("\x1b", '[') => {
-                self.pending.push(next);
-                return true;
-            }
-            (pending, '0'..=';') if pending.starts_with("\x1b[") && has_room => {
-                self.pending.push(next);
-                return true;
-            }
-            (pending, 'm') if pending.starts_with("\x1b[") => {
+        match (self.tokenizer.step(next), next) {
+            (Token::Start(SequenceKind::Csi), _) => self.pending.push(next),
+            (Token::Part(SequenceKind::Csi), '0'..=';') if has_room => self.pending.push(next),
+            (Token::End(SequenceKind::Csi), 'm') => {
                 if self.colours == ColourPolicy::Keep {
-                    self.coloured = !matches!(pending, "\x1b[" | "\x1b[0");
-                    output.push_str(pending);
+                    self.coloured = !matches!(self.pending.as_str(), "\x1b[" | "\x1b[0");
+                    output.push_str(&self.pending);
                     output.push(next);
                 }
                 self.pending.clear();
-                return true;
             }
-            _ => self.replace_pending(output),
+            (_, '\n') if self.pending == "\r" => {
+                self.pending.clear();
+                return false;
+            }
+            _ => {
+                self.replace_pending(output);
+                return false;
+            }
         }
-        false
+        true
     }
 
     /// Prints the pending sequence with its control character replaced.
@@ -171,18 +159,7 @@ impl Sanitizer {
             output.push(char::REPLACEMENT_CHARACTER);
             output.push_str(&self.pending[1..]);
             self.pending.clear();
+            self.tokenizer = Tokenizer::default();
         }
     }
-}
-
-/// Returns the length of an incomplete UTF-8 character at the end.
-fn partial_length(bytes: &[u8]) -> usize {
-    const MAX_PARTIAL: usize = 3;
-    (1..=bytes.len().min(MAX_PARTIAL))
-        .find(|length| {
-            let end = &bytes[bytes.len() - length..];
-            str::from_utf8(end)
-                .is_err_and(|error| error.valid_up_to() == 0 && error.error_len().is_none())
-        })
-        .unwrap_or(0)
 }

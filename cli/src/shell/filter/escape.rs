@@ -1,59 +1,66 @@
 //! Filters escape and control sequences (ESC, CSI).
 
-use super::state::{Change, Changes};
+use super::{
+    push,
+    state::{Change, Changes},
+};
 
-/// Passes an escape sequence if it only draws. `between` has the bytes between
-/// the escape character and the final one.
-pub(super) fn pass_escape(between: &[u8], last: u8, changes: &mut Changes, passed: &mut Vec<u8>) {
-    match (between, last) {
+/// Passes an escape sequence if it only draws.
+pub(super) fn pass_escape(
+    intermediate: Option<char>,
+    last: char,
+    changes: &mut Changes,
+    passed: &mut Vec<u8>,
+) {
+    match (intermediate, last) {
         // Saving and restoring the cursor, line feeds, tab stops.
-        (b"", b'7' | b'8' | b'D' | b'E' | b'H' | b'M') => {}
-        (b"", b'=') => changes.record(Change::Keypad),
-        (b"", b'>') => changes.clear(Change::Keypad),
-        (b"", b'c') => changes.reset(),
+        (None, '7' | '8' | 'D' | 'E' | 'H' | 'M') => {}
+        (None, '=') => changes.record(Change::Keypad),
+        (None, '>') => changes.clear(Change::Keypad),
+        (None, 'c') => changes.reset(),
         // Double height and width, and a test pattern.
-        (b"#", b'3'..=b'6' | b'8') => {}
+        (Some('#'), '3'..='6' | '8') => {}
         // US, line drawing and British characters.
-        (b"(" | b")" | b"*" | b"+", b'B') => {}
-        (b"(" | b")" | b"*" | b"+", b'0' | b'A') => changes.record(Change::CharacterSet),
+        (Some('(' | ')' | '*' | '+'), 'B') => {}
+        (Some('(' | ')' | '*' | '+'), '0' | 'A') => changes.record(Change::CharacterSet),
         // Queries, other encodings and unknown sequences do not pass.
         _ => return,
     }
-    passed.push(0x1b);
-    passed.extend_from_slice(between);
-    passed.push(last);
+    for character in ['\x1b'].into_iter().chain(intermediate).chain([last]) {
+        push(character, passed);
+    }
 }
 
 /// Passes a control sequence if it only draws. `between` has the bytes between
 /// `ESC [` and the final one.
-pub(super) fn pass_csi(between: &[u8], last: u8, changes: &mut Changes, passed: &mut Vec<u8>) {
+pub(super) fn pass_csi(between: &[u8], last: char, changes: &mut Changes, passed: &mut Vec<u8>) {
     let Some(parts) = CsiParts::of(between) else {
         return;
     };
     match (parts.prefix, parts.intermediate, last) {
         // Moving the cursor; inserting, deleting, erasing, repeating; tab
         // stops; saving and restoring the cursor.
-        (None, b"", b'@'..=b'M' | b'P' | b'S' | b'X' | b'Z' | b'`') => {}
-        (None, b"", b'a' | b'b' | b'd'..=b'g' | b's' | b'u') => {}
+        (None, b"", '@'..='M' | 'P' | 'S' | 'X' | 'Z' | '`') => {}
+        (None, b"", 'a' | 'b' | 'd'..='g' | 's' | 'u') => {}
         // With more parameters, xterm tracks the mouse and reports its
         // position.
-        (None, b"", b'T') if !parts.parameters.contains(&b';') => {}
-        (None, b"", b'm') => match parts.parameters {
+        (None, b"", 'T') if !parts.parameters.contains(&b';') => {}
+        (None, b"", 'm') => match parts.parameters {
             b"" | b"0" => changes.clear(Change::Style),
             _ => changes.record(Change::Style),
         },
-        (None, b"", b'r') => match parts.parameters {
+        (None, b"", 'r') => match parts.parameters {
             b"" => changes.clear(Change::Margins),
             _ => changes.record(Change::Margins),
         },
-        (None, b"", b'h') if parts.parameters == b"4" => changes.record(Change::Insertion),
-        (None, b"", b'l') if parts.parameters == b"4" => changes.clear(Change::Insertion),
-        (None, b" ", b'q') => changes.record(Change::CursorShape),
+        (None, b"", 'h') if parts.parameters == b"4" => changes.record(Change::Insertion),
+        (None, b"", 'l') if parts.parameters == b"4" => changes.clear(Change::Insertion),
+        (None, b" ", 'q') => changes.record(Change::CursorShape),
         // Scrolling and inserting sideways, protected characters, a soft reset.
-        (None, b" ", b'@' | b'A') | (None, b"'", b'}' | b'~') => {}
-        (None, b"\"", b'q') | (None, b"!", b'p') => {}
-        (Some(b'?'), b"", b'J' | b'K') => {}
-        (Some(b'?'), b"", b'h' | b'l') => {
+        (None, b" ", '@' | 'A') | (None, b"'", '}' | '~') => {}
+        (None, b"\"", 'q') | (None, b"!", 'p') => {}
+        (Some(b'?'), b"", 'J' | 'K') => {}
+        (Some(b'?'), b"", 'h' | 'l') => {
             return pass_modes(parts.parameters, last, changes, passed);
         }
         // Queries and reports, windows, printers, keyboard protocols and
@@ -89,13 +96,13 @@ impl<'a> CsiParts<'a> {
 }
 
 /// Passes the modes of a list that may be changed.
-fn pass_modes(list: &[u8], last: u8, changes: &mut Changes, passed: &mut Vec<u8>) {
+fn pass_modes(list: &[u8], last: char, changes: &mut Changes, passed: &mut Vec<u8>) {
     let numbers = list.split(|byte| *byte == b';');
     let allowed: Vec<&[u8]> = numbers
         .filter(|number| {
             let number = std::str::from_utf8(number).ok();
             let number = number.and_then(|number| number.parse().ok());
-            number.is_some_and(|number| changes.record_mode(number, last == b'h'))
+            number.is_some_and(|number| changes.record_mode(number, last == 'h'))
         })
         .collect();
     if !allowed.is_empty() {
@@ -107,8 +114,8 @@ fn pass_modes(list: &[u8], last: u8, changes: &mut Changes, passed: &mut Vec<u8>
     }
 }
 
-fn push_csi(between: &[u8], last: u8, passed: &mut Vec<u8>) {
+fn push_csi(between: &[u8], last: char, passed: &mut Vec<u8>) {
     passed.extend_from_slice(b"\x1b[");
     passed.extend_from_slice(between);
-    passed.push(last);
+    push(last, passed);
 }

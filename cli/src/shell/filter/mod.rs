@@ -6,14 +6,6 @@
 //! some control characters, and the sequences that `escape.rs` and `osc.rs`
 //! list. Unknown sequences are dropped. A sequence passes only when it is
 //! complete, so the output never ends in the middle of one.
-//!
-//! ```text
-//!   Ground ─ESC─> Escape ─[─> Csi ──final──> Ground
-//!                    ├───]──> Osc ──BEL or ESC \──> Ground
-//!                    ├─P X ^ _─> IgnoredString ──ESC──> Escape
-//!                    └─final─> Ground
-//! ```
-//! CAN and SUB lead back to `Ground` from everywhere.
 
 mod escape;
 mod osc;
@@ -24,75 +16,42 @@ mod tests;
 use std::borrow::Cow;
 
 use state::{Change, Changes};
+use vmcell_tree::escape::{SequenceKind, Token, Tokenizer, Utf8Decoder};
 
-/// The longest escape or control sequence that passes, without its first two
-/// bytes and its last.
-const MAX_SEQUENCE: usize = 256;
+/// The longest control sequence that passes, without its first two bytes and its
+/// last.
+const MAX_CSI: usize = 256;
 
 /// The longest OSC that passes: a title, a colour, a link.
 const MAX_OSC: usize = 4096;
 
-const BELL: u8 = 0x07;
-const CANCEL: u8 = 0x18;
-const SUBSTITUTE: u8 = 0x1a;
-const ESCAPE: u8 = 0x1b;
-const SHIFT_OUT: u8 = 0x0e;
-const SHIFT_IN: u8 = 0x0f;
+const SHIFT_OUT: char = '\x0e';
+const SHIFT_IN: char = '\x0f';
 
 /// Passes what draws, and records how to undo changes of the terminal's state.
 /// Input may be split anywhere.
 #[derive(Default)]
 pub(super) struct Filter {
-    state: State,
-    /// The bytes of an unfinished sequence. At its limit it is too long to
-    /// pass.
-    sequence: Vec<u8>,
-    /// The first bytes of an unfinished UTF-8 character.
-    partial_character: Vec<u8>,
+    decoder: Utf8Decoder,
+    tokenizer: Tokenizer,
+    /// An unfinished sequence. At its limit it is too long to pass.
+    sequence: String,
     changes: Changes,
-}
-
-/// The state of the parser.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum State {
-    /// Text.
-    #[default]
-    Ground,
-    /// After an escape character.
-    Escape,
-    /// In a control sequence.
-    Csi,
-    /// In an OSC.
-    Osc,
-    /// After an escape character in an OSC.
-    OscEscape,
-    /// In another string (DCS, SOS, PM, APC), which does not pass.
-    IgnoredString,
-}
-
-/// What happened to a byte.
-#[derive(PartialEq, Eq)]
-enum Step {
-    Consumed,
-    /// The byte ended a sequence and must be processed again.
-    Reprocess,
 }
 
 impl Filter {
     /// Returns the bytes that may be printed.
     pub(super) fn pass<'a>(&mut self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
-        let unfinished = self.state != State::Ground || !self.partial_character.is_empty();
+        let unfinished = !self.tokenizer.is_ground() || self.decoder.is_partial();
         if !unfinished && plain_length(bytes) == bytes.len() {
             return Cow::Borrowed(bytes);
         }
         let mut passed = Vec::with_capacity(bytes.len());
-        if self.partial_character.is_empty() {
-            self.process(bytes, &mut passed);
-        } else {
-            let mut joined = std::mem::take(&mut self.partial_character);
-            joined.extend_from_slice(bytes);
-            self.process(&joined, &mut passed);
-        }
+        let mut decoder = std::mem::take(&mut self.decoder);
+        // Invalid UTF-8 is replaced, because some terminals interpret single
+        // bytes as control characters.
+        decoder.decode(bytes, |text| self.process(text, &mut passed));
+        self.decoder = decoder;
         Cow::Owned(passed)
     }
 
@@ -101,134 +60,57 @@ impl Filter {
         self.changes.take_undo_sequences()
     }
 
-    fn process(&mut self, mut bytes: &[u8], passed: &mut Vec<u8>) {
-        while let [first, rest @ ..] = bytes {
-            if self.state == State::Ground {
-                bytes = self.process_text(bytes, passed);
-            } else if self.step(*first, passed) == Step::Consumed {
-                bytes = rest;
+    fn process(&mut self, mut text: &str, passed: &mut Vec<u8>) {
+        loop {
+            if self.tokenizer.is_ground() {
+                let (plain, rest) = text.split_at(plain_length(text.as_bytes()));
+                passed.extend_from_slice(plain.as_bytes());
+                let end = rest.bytes().position(|byte| byte.is_ascii());
+                let (characters, rest) = rest.split_at(end.unwrap_or(rest.len()));
+                push_characters(characters, passed);
+                text = rest;
             }
-        }
-    }
-
-    /// Processes text and a control character after it. Returns the rest.
-    fn process_text<'a>(&mut self, bytes: &'a [u8], passed: &mut Vec<u8>) -> &'a [u8] {
-        let (plain, rest) = bytes.split_at(plain_length(bytes));
-        passed.extend_from_slice(plain);
-        let [first, after @ ..] = rest else {
-            return rest;
-        };
-        match *first {
-            0x80.. => {
-                let end = rest.iter().position(u8::is_ascii);
-                let (text, after) = rest.split_at(end.unwrap_or(rest.len()));
-                self.process_non_ascii(text, after.is_empty(), passed);
-                after
-            }
-            ESCAPE => {
-                self.begin(State::Escape);
-                after
-            }
-            byte => {
-                self.execute(byte, passed);
-                after
-            }
-        }
-    }
-
-    /// Processes text that is not ASCII. Invalid UTF-8 is replaced, because
-    /// some terminals interpret single bytes as control characters.
-    fn process_non_ascii(&mut self, mut text: &[u8], is_last: bool, passed: &mut Vec<u8>) {
-        while !text.is_empty() {
-            let error = match std::str::from_utf8(text) {
-                Ok(text) => return push_characters(text, passed),
-                Err(error) => error,
-            };
-            let (valid, rest) = text.split_at(error.valid_up_to());
-            push_characters(&String::from_utf8_lossy(valid), passed);
-            if error.error_len().is_none() && is_last {
-                self.partial_character = rest.to_vec();
+            let mut characters = text.chars();
+            let Some(next) = characters.next() else {
                 return;
+            };
+            let token = self.tokenizer.step(next);
+            // Text that interrupts a sequence is processed like other text.
+            if token != Token::Text {
+                text = characters.as_str();
+                self.process_token(token, next, passed);
             }
-            passed.extend_from_slice("\u{fffd}".as_bytes());
-            text = rest
-                .get(error.error_len().unwrap_or(rest.len())..)
-                .unwrap_or_default();
         }
     }
 
-    /// Processes a byte of an unfinished sequence.
-    fn step(&mut self, byte: u8, passed: &mut Vec<u8>) -> Step {
-        if matches!(byte, CANCEL | SUBSTITUTE) {
-            self.state = State::Ground;
-            return Step::Consumed;
-        }
-        match (self.state, byte) {
-            (State::IgnoredString, ESCAPE) => self.begin(State::Escape),
-            (State::IgnoredString, _) => {}
-            (State::Osc, BELL) | (State::OscEscape, b'\\') => {
-                self.state = State::Ground;
-                if self.sequence.len() < MAX_OSC {
-                    osc::pass(&self.sequence, &mut self.changes, passed);
+    fn process_token(&mut self, token: Token, next: char, passed: &mut Vec<u8>) {
+        let changes = &mut self.changes;
+        match token {
+            Token::Control => self.execute(next, passed),
+            Token::Escape(intermediate) => {
+                escape::pass_escape(intermediate, next, changes, passed);
+            }
+            Token::Start(_) => self.sequence.clear(),
+            Token::Part(kind) if self.sequence.len() < limit(kind) => self.sequence.push(next),
+            Token::End(kind) if self.sequence.len() < limit(kind) => match kind {
+                SequenceKind::Csi => {
+                    escape::pass_csi(self.sequence.as_bytes(), next, changes, passed);
                 }
-            }
-            (State::Osc, ESCAPE) => self.state = State::OscEscape,
-            (State::Osc, byte) => self.append(byte, MAX_OSC),
-            (State::OscEscape, _) => {
-                self.begin(State::Escape);
-                return Step::Reprocess;
-            }
-            // The rest is for sequences that a terminal reads to their end.
-            (_, ESCAPE) => self.begin(State::Escape),
-            (_, ..0x20) => self.execute(byte, passed),
-            (_, 0x7f) => {}
-            (_, 0x80..) => {
-                self.state = State::Ground;
-                return Step::Reprocess;
-            }
-            (State::Escape, b'[') if self.sequence.is_empty() => self.begin(State::Csi),
-            (State::Escape, b']') if self.sequence.is_empty() => self.begin(State::Osc),
-            (State::Escape, b'P' | b'X' | b'^' | b'_') if self.sequence.is_empty() => {
-                self.begin(State::IgnoredString);
-            }
-            (State::Escape, 0x20..0x30) | (State::Csi, 0x20..0x40) => {
-                self.append(byte, MAX_SEQUENCE)
-            }
-            (state, last) => {
-                self.state = State::Ground;
-                if self.sequence.len() < MAX_SEQUENCE {
-                    let decide = match state {
-                        State::Escape => escape::pass_escape,
-                        _ => escape::pass_csi,
-                    };
-                    decide(&self.sequence, last, &mut self.changes, passed);
-                }
-            }
-        }
-        Step::Consumed
-    }
-
-    fn begin(&mut self, state: State) {
-        self.state = state;
-        self.sequence.clear();
-    }
-
-    fn append(&mut self, byte: u8, limit: usize) {
-        if self.sequence.len() < limit {
-            self.sequence.push(byte);
+                _ => osc::pass(self.sequence.as_bytes(), changes, passed),
+            },
+            Token::Text | Token::Nothing | Token::Part(_) | Token::End(_) => {}
         }
     }
 
     /// Passes a control character, also within a sequence, if it only moves the
     /// cursor, rings the bell or selects a character set.
-    fn execute(&mut self, byte: u8, passed: &mut Vec<u8>) {
-        match byte {
+    fn execute(&mut self, control: char, passed: &mut Vec<u8>) {
+        match control {
             SHIFT_OUT => self.changes.record(Change::CharacterSet),
-            SHIFT_IN => {}
-            _ if is_plain(byte) => {}
+            SHIFT_IN | '\x07'..='\x0d' => {}
             _ => return,
         }
-        passed.push(byte);
+        push(control, passed);
     }
 }
 
@@ -248,6 +130,15 @@ fn plain_length(bytes: &[u8]) -> usize {
     blocks * BLOCK + rest.take_while(|byte| is_plain(**byte)).count()
 }
 
+/// Returns the length from which on a sequence does not pass.
+fn limit(kind: SequenceKind) -> usize {
+    match kind {
+        SequenceKind::Csi => MAX_CSI,
+        SequenceKind::Osc => MAX_OSC,
+        SequenceKind::Dcs | SequenceKind::Other => 0,
+    }
+}
+
 /// Passes characters except U+0080 to U+009F, the C1 controls, which begin
 /// sequences as an escape character does.
 fn push_characters(text: &str, passed: &mut Vec<u8>) {
@@ -260,4 +151,8 @@ fn push_characters(text: &str, passed: &mut Vec<u8>) {
     for harmless in text.split(is_control) {
         passed.extend_from_slice(harmless.as_bytes());
     }
+}
+
+fn push(character: char, passed: &mut Vec<u8>) {
+    passed.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
 }

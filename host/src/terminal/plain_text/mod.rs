@@ -1,12 +1,13 @@
 //! Terminal output as plain text.
 
 mod line_buffer;
-mod parser;
 #[cfg(test)]
 mod tests;
 
 use line_buffer::LineBuffer;
-use parser::{Parser, Step};
+use vmcell_tree::escape::{SequenceKind, Token, Tokenizer, Utf8Decoder};
+
+use super::sequence::Sequence;
 
 /// Converts terminal output to plain text, without escape sequences.
 ///
@@ -18,9 +19,9 @@ use parser::{Parser, Step};
 /// Bytes may be split anywhere. Memory is bounded for any input.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PlainTextFilter {
-    /// The beginning of an incomplete UTF-8 character.
-    partial: Vec<u8>,
-    parser: Parser,
+    decoder: Utf8Decoder,
+    tokenizer: Tokenizer,
+    sequence: Sequence,
     line: LineBuffer,
 }
 
@@ -37,12 +38,9 @@ impl PlainTextFilter {
 
     /// Processes bytes, and appends the lines that they complete to the text.
     pub(crate) fn feed(&mut self, bytes: &[u8], text: &mut String) {
-        if self.partial.is_empty() {
-            return self.decode(bytes, text);
-        }
-        let mut joined = std::mem::take(&mut self.partial);
-        joined.extend_from_slice(bytes);
-        self.decode(&joined, text);
+        let mut decoder = std::mem::take(&mut self.decoder);
+        decoder.decode(bytes, |characters| self.parse(characters, text));
+        self.decoder = decoder;
     }
 
     /// Appends what was not emitted of the incomplete line.
@@ -52,28 +50,42 @@ impl PlainTextFilter {
         self.line.emit(text);
     }
 
-    fn decode(&mut self, mut bytes: &[u8], text: &mut String) {
-        while let Err(error) = str::from_utf8(bytes) {
-            let (valid, rest) = bytes.split_at(error.valid_up_to());
-            self.parse(str::from_utf8(valid).unwrap_or_default(), text);
-            let Some(invalid) = error.error_len() else {
-                self.partial = rest.to_vec();
-                return;
-            };
-            self.parse("\u{fffd}", text);
-            bytes = &rest[invalid..];
-        }
-        self.parse(str::from_utf8(bytes).unwrap_or_default(), text);
-    }
-
     fn parse(&mut self, characters: &str, text: &mut String) {
         for character in characters.chars() {
-            match self.parser.step(character) {
-                Step::Nothing => {}
-                Step::Character(character) => self.line.put(character, text),
-                Step::Control(control) => self.line.control(control, text),
-                Step::Csi { kind, number } => self.line.edit(kind, number.into(), text),
+            match character {
+                // The most frequent case.
+                ' '..='~' if self.tokenizer.is_ground() => self.line.put(character, text),
+                '\u{80}'..='\u{9f}' => self.c1_control(character, text),
+                _ => self.step(character, text),
             }
+        }
+    }
+
+    /// Processes a C1 control: the 8-bit form of an escape and a letter. Only the
+    /// string terminator has a meaning in a string.
+    fn c1_control(&mut self, control: char, text: &mut String) {
+        if !self.tokenizer.is_in_string() || control == '\u{9c}' {
+            self.tokenizer.step('\x1b');
+            let letter = char::from_u32(u32::from(control) - 0x40);
+            self.step(letter.unwrap_or_default(), text);
+        }
+    }
+
+    fn step(&mut self, next: char, text: &mut String) {
+        match (self.tokenizer.step(next), next) {
+            (Token::Text, _) => self.line.put(next, text),
+            (Token::Control, _) => self.line.control(next, text),
+            // IND and NEL.
+            (Token::Escape(None), 'D' | 'E') => self.line.control('\n', text),
+            // RI, DECRC and RIS move the cursor to another row.
+            (Token::Escape(None), 'M' | '8' | 'c') => self.line.edit('A', 1, text),
+            (Token::Start(SequenceKind::Csi), _) => self.sequence.clear(),
+            (Token::Part(SequenceKind::Csi), _) => self.sequence.push(next),
+            // Private sequences, and those with intermediates, edit no text.
+            (Token::End(SequenceKind::Csi), _) if self.sequence.is_standard() => {
+                self.line.edit(next, self.sequence.parameter(0), text);
+            }
+            _ => {}
         }
     }
 }

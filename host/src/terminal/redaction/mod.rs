@@ -10,7 +10,6 @@
 //!
 //! Each byte of a secret is replaced by an asterisk, so offsets do not change.
 
-mod escape_state;
 mod scan;
 mod secret;
 #[cfg(test)]
@@ -19,9 +18,9 @@ mod tests;
 use std::{collections::VecDeque, fmt, ops::Range};
 
 use bytes::Bytes;
+use vmcell_tree::escape::{Token, Tokenizer};
 use zeroize::Zeroizing;
 
-use escape_state::{ESCAPE, EscapeState};
 pub(crate) use scan::{ScanMode, SecretScan};
 use secret::Secret;
 
@@ -38,7 +37,7 @@ pub(crate) struct Redactor {
     secrets: Vec<Secret>,
     /// Bytes that can start a match (the first ones of secrets), and ESC.
     start_bytes: [bool; 256],
-    escape_state: EscapeState,
+    tokenizer: Tokenizer,
     /// The offsets of the last visible bytes, as many as the longest secret has.
     visible: VecDeque<u64>,
     /// The offset of the first byte that was not returned.
@@ -77,7 +76,7 @@ impl Redactor {
         Self {
             secrets: Vec::new(),
             start_bytes: [false; 256],
-            escape_state: EscapeState::default(),
+            tokenizer: Tokenizer::default(),
             visible: VecDeque::new(),
             offset,
             held: Zeroizing::default(),
@@ -170,7 +169,7 @@ impl Redactor {
     /// Skips lost bytes. No bytes may be held back.
     pub(crate) fn skip(&mut self, lost: u64) {
         self.offset = self.offset.saturating_add(lost);
-        self.escape_state = EscapeState::default();
+        self.tokenizer = Tokenizer::default();
         self.secrets.iter_mut().for_each(Secret::restart);
     }
 
@@ -204,12 +203,12 @@ impl Redactor {
     /// Returns whether no match is in progress, outside of control sequences.
     fn is_idle(&self) -> bool {
         let mut secrets = self.secrets.iter();
-        self.escape_state == EscapeState::Text
+        self.tokenizer.is_ground()
             && secrets.all(|secret| secret.matched_bytes == 0 && secret.matched_visible == 0)
     }
 
     fn match_byte(&mut self, byte: u8, offset: u64, found: &mut Vec<Range<u64>>) {
-        let is_visible = self.escape_state.feed(byte);
+        let is_visible = self.tokenizer.step(byte) == Token::Text;
         if is_visible {
             let longest = self.secrets.iter().map(Secret::length).max();
             while self.visible.len() >= longest.unwrap_or(0).max(1) {
@@ -248,7 +247,7 @@ impl Redactor {
 
     fn update_start_bytes(&mut self) {
         self.start_bytes = [false; 256];
-        self.start_bytes[usize::from(ESCAPE)] = true;
+        self.start_bytes[usize::from(b'\x1b')] = true;
         for first in self
             .secrets
             .iter()

@@ -9,9 +9,9 @@ pub(super) enum Charset {
 }
 
 impl Charset {
-    pub(super) fn from_final_byte(byte: u8) -> Self {
-        match byte {
-            b'0' => Self::LineDrawing,
+    pub(super) fn from_final(last: char) -> Self {
+        match last {
+            '0' => Self::LineDrawing,
             _ => Self::Ascii,
         }
     }

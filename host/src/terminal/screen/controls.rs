@@ -1,4 +1,5 @@
-use super::{charset::Charset, display::Display, modes::MouseTracking, sequence::Sequence, sgr};
+use super::{charset::Charset, display::Display, modes::MouseTracking, sgr};
+use crate::terminal::sequence::Sequence;
 
 /// Executes control characters, and the sequences of ECMA-48, the VT220 and xterm
 /// that current programs use.
@@ -7,115 +8,116 @@ use super::{charset::Charset, display::Display, modes::MouseTracking, sequence::
 /// a window, report a title, answer back text, load fonts or images, or fill the
 /// whole screen.
 impl Display {
-    pub(super) fn execute(&mut self, byte: u8) {
-        match byte {
-            0x08 => self.move_to_column(self.cursor.column.saturating_sub(1)),
-            b'\t' => self.move_to_column(self.tabs.next_stop(self.cursor.column, 1)),
-            b'\n' | 0x0b | 0x0c => self.line_feed(),
-            b'\r' => self.move_to_column(0),
-            0x0e => self.cursor.shift(true),
-            0x0f => self.cursor.shift(false),
+    pub(super) fn execute(&mut self, control: char) {
+        match control {
+            '\x08' => self.move_to_column(self.cursor.column.saturating_sub(1)),
+            '\t' => self.move_to_column(self.tabs.next_stop(self.cursor.column, 1)),
+            '\n' | '\x0b' | '\x0c' => self.line_feed(),
+            '\r' => self.move_to_column(0),
+            '\x0e' => self.cursor.shift(true),
+            '\x0f' => self.cursor.shift(false),
             _ => {}
         }
     }
 
-    /// Executes an escape sequence: ESC, intermediates, and a final byte.
-    pub(super) fn escape(&mut self, intermediates: &[u8], byte: u8) {
-        match (intermediates, byte) {
-            ([], b'7') => self.save_cursor(),
-            ([], b'8') => self.restore_cursor(),
-            ([], b'=') => self.modes.application_keypad = true,
-            ([], b'>') => self.modes.application_keypad = false,
-            ([], b'D') => self.index(),
-            ([], b'E') => {
+    /// Executes an escape sequence: ESC, perhaps an intermediate, and a final
+    /// character.
+    pub(super) fn escape(&mut self, intermediate: Option<char>, last: char) {
+        match (intermediate, last) {
+            (None, '7') => self.save_cursor(),
+            (None, '8') => self.restore_cursor(),
+            (None, '=') => self.modes.application_keypad = true,
+            (None, '>') => self.modes.application_keypad = false,
+            (None, 'D') => self.index(),
+            (None, 'E') => {
                 self.index();
                 self.move_to_column(0);
             }
-            ([], b'H') => self.tabs.set(self.cursor.column),
-            ([], b'M') => self.reverse_index(),
-            ([], b'Z') => self.report_primary_attributes(),
-            ([], b'c') => self.reset(),
-            ([b'('], set) => self.cursor.designate(false, Charset::from_final_byte(set)),
-            ([b')'], set) => self.cursor.designate(true, Charset::from_final_byte(set)),
+            (None, 'H') => self.tabs.set(self.cursor.column),
+            (None, 'M') => self.reverse_index(),
+            (None, 'Z') => self.report_primary_attributes(),
+            (None, 'c') => self.reset(),
+            (Some('('), set) => self.cursor.designate(false, Charset::from_final(set)),
+            (Some(')'), set) => self.cursor.designate(true, Charset::from_final(set)),
             _ => {}
         }
     }
 
     /// Executes a control sequence: CSI, parameters, intermediates, and a final
-    /// byte.
-    pub(super) fn csi(&mut self, sequence: &Sequence, byte: u8) {
+    /// character.
+    pub(super) fn csi(&mut self, sequence: &Sequence, last: char) {
         let first = sequence.parameter(0);
-        match (sequence.intermediates(), byte) {
-            (Some([]), _) => self.standard_csi(sequence, byte),
-            (Some([b'?']), b'h') => self.set_private_modes(sequence, true),
-            (Some([b'?']), b'l') => self.set_private_modes(sequence, false),
-            (Some([b'?']), b'J') => self.erase_display(first),
-            (Some([b'?']), b'K') => self.erase_row(first),
-            (Some([b'?']), b'n') => self.report_status(first, "?"),
-            (Some([b'>']), b'c') => self.report_secondary_attributes(),
-            (Some([b'>']), b'q') => self.report_version(),
-            (Some([b'=']), b'c') => self.report_unit_id(),
-            (Some([b'!']), b'p') => self.soft_reset(),
-            (Some([b'$']), b'p') => self.report_mode(first),
-            (Some([b'?', b'$']), b'p') => self.report_private_mode(first),
+        match (sequence.intermediates(), last) {
+            (Some([]), _) => self.standard_csi(sequence, last),
+            (Some(['?']), 'h') => self.set_private_modes(sequence, true),
+            (Some(['?']), 'l') => self.set_private_modes(sequence, false),
+            (Some(['?']), 'J') => self.erase_display(first),
+            (Some(['?']), 'K') => self.erase_row(first),
+            (Some(['?']), 'n') => self.report_status(first, "?"),
+            (Some(['>']), 'c') => self.report_secondary_attributes(),
+            (Some(['>']), 'q') => self.report_version(),
+            (Some(['=']), 'c') => self.report_unit_id(),
+            (Some(['!']), 'p') => self.soft_reset(),
+            (Some(['$']), 'p') => self.report_mode(first),
+            (Some(['?', '$']), 'p') => self.report_private_mode(first),
             _ => {}
         }
     }
 
-    fn standard_csi(&mut self, sequence: &Sequence, byte: u8) {
+    fn standard_csi(&mut self, sequence: &Sequence, last: char) {
         let first = sequence.parameter(0);
         let count = sequence.first_or_one();
-        match byte {
-            b'@' => self.insert_blanks(count),
-            b'A' => self.up(count),
-            b'B' | b'e' => self.down(count),
-            b'C' | b'a' => self.move_to_column(self.cursor.column.saturating_add(count)),
-            b'D' => self.move_to_column(self.cursor.column.saturating_sub(count)),
-            b'E' => {
+        match last {
+            '@' => self.insert_blanks(count),
+            'A' => self.up(count),
+            'B' | 'e' => self.down(count),
+            'C' | 'a' => self.move_to_column(self.cursor.column.saturating_add(count)),
+            'D' => self.move_to_column(self.cursor.column.saturating_sub(count)),
+            'E' => {
                 self.down(count);
                 self.move_to_column(0);
             }
-            b'F' => {
+            'F' => {
                 self.up(count);
                 self.move_to_column(0);
             }
-            b'G' | b'`' => self.move_to_column(count.saturating_sub(1)),
-            b'H' | b'f' => {
+            'G' | '`' => self.move_to_column(count.saturating_sub(1)),
+            'H' | 'f' => {
                 self.move_to_row(count.saturating_sub(1));
                 self.move_to_column(sequence.parameter(1).saturating_sub(1));
             }
-            b'I' => self.move_to_column(self.tabs.next_stop(self.cursor.column, count)),
-            b'J' => self.erase_display(first),
-            b'K' => self.erase_row(first),
-            b'L' => self.insert_rows(count),
-            b'M' => self.delete_rows(count),
-            b'P' => self.delete_characters(count),
-            b'S' => self.scroll_up(self.region.clone(), count),
+            'I' => self.move_to_column(self.tabs.next_stop(self.cursor.column, count)),
+            'J' => self.erase_display(first),
+            'K' => self.erase_row(first),
+            'L' => self.insert_rows(count),
+            'M' => self.delete_rows(count),
+            'P' => self.delete_characters(count),
+            'S' => self.scroll_up(self.region.clone(), count),
             // With more parameters it is mouse tracking.
-            b'T' if sequence.number_count() == 1 => self.scroll_down(self.region.clone(), count),
-            b'X' => self.erase_characters(count),
-            b'Z' => self.move_to_column(self.tabs.previous_stop(self.cursor.column, count)),
-            b'b' => self.repeat(count),
-            b'c' if first == 0 => self.report_primary_attributes(),
-            b'd' => self.move_to_row(count.saturating_sub(1)),
-            b'g' if first == 0 => self.tabs.clear(self.cursor.column),
-            b'g' if first == 3 => self.tabs.clear_all(),
-            b'h' => self.set_modes(sequence, true),
-            b'l' => self.set_modes(sequence, false),
-            b'm' => sgr::apply(&mut self.cursor.style, sequence),
-            b'n' => self.report_status(first, ""),
-            b'r' => {
-                let last = match sequence.parameter(1) {
+            'T' if sequence.number_count() == 1 => self.scroll_down(self.region.clone(), count),
+            'X' => self.erase_characters(count),
+            'Z' => self.move_to_column(self.tabs.previous_stop(self.cursor.column, count)),
+            'b' => self.repeat(count),
+            'c' if first == 0 => self.report_primary_attributes(),
+            'd' => self.move_to_row(count.saturating_sub(1)),
+            'g' if first == 0 => self.tabs.clear(self.cursor.column),
+            'g' if first == 3 => self.tabs.clear_all(),
+            'h' => self.set_modes(sequence, true),
+            'l' => self.set_modes(sequence, false),
+            'm' => sgr::apply(&mut self.cursor.style, sequence),
+            'n' => self.report_status(first, ""),
+            'r' => {
+                let bottom = match sequence.parameter(1) {
                     0 => self.rows(),
-                    last => last,
+                    bottom => bottom,
                 };
-                self.set_region(count.saturating_sub(1), last.saturating_sub(1));
+                self.set_region(count.saturating_sub(1), bottom.saturating_sub(1));
             }
-            b's' => self.save_cursor(),
-            b't' if first == 18 => self.report_size(),
-            b't' if first == 22 => self.title.save(),
-            b't' if first == 23 => self.title.restore(),
-            b'u' => self.restore_cursor(),
+            's' => self.save_cursor(),
+            't' if first == 18 => self.report_size(),
+            't' if first == 22 => self.title.save(),
+            't' if first == 23 => self.title.restore(),
+            'u' => self.restore_cursor(),
             _ => {}
         }
     }
@@ -130,12 +132,11 @@ impl Display {
         }
     }
 
-    /// Starts a device control string: DCS, parameters, intermediates, and a final
-    /// byte that selects the meaning of the string.
-    pub(super) fn dcs(&mut self, sequence: &Sequence, byte: u8) {
-        match (sequence.intermediates(), byte) {
-            (Some([b'+']), b'q') => self.refuse_capability(),
-            (Some([b'$']), b'q') => self.refuse_setting(),
+    /// Executes a device control string, perhaps truncated.
+    pub(super) fn dcs(&mut self, command: &[u8]) {
+        match command {
+            [b'+', b'q', ..] => self.refuse_capability(),
+            [b'$', b'q', ..] => self.refuse_setting(),
             _ => {}
         }
     }

@@ -19,7 +19,7 @@ impl Emulator {
     pub(crate) fn new(size: TerminalSize, scrollback_lines: usize) -> Self {
         let size = TerminalSize::clamped(size.columns, size.rows);
         Self {
-            parser: Parser::new(),
+            parser: Parser::default(),
             display: Display::new(size, scrollback_lines),
         }
     }
@@ -33,7 +33,7 @@ impl Emulator {
     /// program clears it.
     pub(crate) fn note_gap(&mut self) {
         // The next bytes do not continue an unfinished sequence.
-        self.parser = Parser::new();
+        self.parser = Parser::default();
         self.display.active.incomplete = true;
         self.display.inactive.incomplete = true;
     }

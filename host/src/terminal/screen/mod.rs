@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!  bytes ──Parser──> controls ──> Display ──> Screen ──> text, SVG, Picture ──> PNG
-//!          (utf8,    (sgr,        (Grid, Row, Cell,
-//!          sequence)  queries,     Cursor, Tabs, Title,
+//!                    (sgr,        (Grid, Row, Cell,
+//!                     queries,     Cursor, Tabs, Title,
 //!                     edits)       Scrollback)
 //!                       │
 //!                       └──> ReplyQueue ──> the program's input
@@ -62,7 +62,6 @@ mod redact;
 mod reply_queue;
 mod row;
 mod scrollback;
-mod sequence;
 mod sgr;
 mod snapshot;
 mod style;
@@ -71,7 +70,6 @@ mod tabs;
 #[cfg(test)]
 mod tests;
 mod title;
-mod utf8;
 
 pub(crate) use emulator::Emulator;
 pub use picture::Picture;

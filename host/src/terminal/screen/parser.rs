@@ -1,188 +1,70 @@
-use super::{
-    display::Display,
-    sequence::Sequence,
-    utf8::{Decoded, Utf8},
-};
+use vmcell_tree::escape::{SequenceKind, Token, Tokenizer, Utf8Decoder};
 
-/// How many bytes of an OSC string are kept. The rest is dropped.
-const MAX_OSC: usize = 1024;
+use super::display::Display;
+use crate::terminal::sequence::Sequence;
 
-/// Parses text and control sequences. Bytes may be split anywhere.
-///
-/// ```text
-///            ESC            [             @ … ~
-///  Ground ────────> Escape ───> Csi ────────────────────> Ground
-///    ▲                │  └ ] ─> Osc ── BEL or ESC ──────┐
-///    │                ├─── P ─> Dcs ── @ … ~ ──────┐    │
-///    │                └ X ^ _ ───────> Ignored <───┘    │
-///    └── CAN, SUB: from everywhere      └ ESC ──────────┴─> Escape
-/// ```
+/// How many bytes of a string are kept. The rest is dropped.
+const MAX_STRING: usize = 1024;
+
+/// Parses text and control sequences, which may be split anywhere, and executes
+/// them on a display.
 ///
 /// Its memory is bounded: numbers and strings have limits, and what exceeds them
 /// is parsed to its end and dropped.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Parser {
-    state: State,
+    decoder: Utf8Decoder,
+    tokenizer: Tokenizer,
     sequence: Sequence,
-    osc: Vec<u8>,
-    utf8: Utf8,
+    string: String,
 }
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    /// Text.
-    Ground,
-    /// After ESC.
-    Escape,
-    /// A control sequence (CSI).
-    Csi,
-    /// A control sequence with an invalid byte.
-    Malformed,
-    /// An operating system command (OSC).
-    Osc,
-    /// The head of a device control string (DCS).
-    Dcs,
-    /// A string that is not supported.
-    Ignored,
-}
-
-const BELL: u8 = 0x07;
-const CANCEL: u8 = 0x18;
-const SUBSTITUTE: u8 = 0x1a;
-const ESCAPE: u8 = 0x1b;
-const DELETE: u8 = 0x7f;
 
 impl Parser {
-    pub(super) fn new() -> Self {
-        Self {
-            state: State::Ground,
-            sequence: Sequence::default(),
-            osc: Vec::new(),
-            utf8: Utf8::new(),
-        }
-    }
-
-    pub(super) fn feed(&mut self, mut bytes: &[u8], display: &mut Display) {
-        loop {
-            if self.state == State::Ground && !self.utf8.is_partial() {
-                let plain = bytes.iter().position(|byte| !matches!(byte, b' '..=b'~'));
-                let (text, rest) = bytes.split_at(plain.unwrap_or(bytes.len()));
-                display.write_ascii(text);
-                bytes = rest;
-            }
-            let Some((&byte, rest)) = bytes.split_first() else {
-                return;
-            };
-            bytes = rest;
-            self.parse(byte, display);
-        }
+    pub(super) fn feed(&mut self, bytes: &[u8], display: &mut Display) {
+        let mut decoder = std::mem::take(&mut self.decoder);
+        decoder.decode(bytes, |text| self.parse(text, display));
+        self.decoder = decoder;
     }
 
     /// Returns how many bytes are allocated for an incomplete sequence.
     #[cfg(test)]
     pub(super) fn held(&self) -> usize {
-        self.osc.capacity()
+        self.string.capacity()
     }
 
-    fn parse(&mut self, byte: u8, display: &mut Display) {
-        if self.state == State::Ground && (self.utf8.is_partial() || byte >= 0x80) {
-            match self.utf8.decode(byte) {
-                Decoded::Incomplete => return,
-                Decoded::Character(character) => return display.write(character),
-                Decoded::Invalid => {
-                    display.write(char::REPLACEMENT_CHARACTER);
-                    if byte >= 0x80 {
-                        return self.parse(byte, display);
-                    }
-                }
+    fn parse(&mut self, mut text: &str, display: &mut Display) {
+        loop {
+            if self.tokenizer.is_ground() {
+                let plain = text.bytes().position(|byte| !matches!(byte, b' '..=b'~'));
+                let (plain, rest) = text.split_at(plain.unwrap_or(text.len()));
+                display.write_ascii(plain.as_bytes());
+                text = rest;
             }
-        }
-        match (byte, self.state) {
-            (CANCEL | SUBSTITUTE, _) => self.state = State::Ground,
-            (ESCAPE, before) => {
-                self.state = State::Escape;
-                self.sequence.clear();
-                if before == State::Osc {
-                    display.osc(&self.osc, false);
-                }
-            }
-            (_, State::Ground) => match byte {
-                b' '..=b'~' => display.write(char::from(byte)),
-                _ => display.execute(byte),
-            },
-            (_, State::Osc) => self.osc_byte(byte, display),
-            (_, State::Ignored) | (DELETE, _) => {}
-            (0..b' ', State::Escape | State::Csi | State::Malformed) => display.execute(byte),
-            (_, State::Escape) => self.escape_byte(byte, display),
-            (_, State::Csi | State::Dcs) => self.sequence_byte(byte, display),
-            (b'@'.., State::Malformed) => self.state = State::Ground,
-            (_, State::Malformed) => {}
+            let mut characters = text.chars();
+            let Some(next) = characters.next() else {
+                return;
+            };
+            text = characters.as_str();
+            self.step(next, display);
         }
     }
 
-    fn escape_byte(&mut self, byte: u8, display: &mut Display) {
-        let string_or_csi = match self.sequence.intermediates() {
-            // Only a byte directly after ESC starts one.
-            Some([]) => state_after_escape(byte),
-            _ => None,
-        };
-        if let Some(state) = string_or_csi {
-            self.state = state;
-            self.osc.clear();
-            return;
-        }
-        match byte {
-            b' '..=b'/' => self.sequence.push_intermediate(byte),
-            b'0'..=b'~' => {
-                self.state = State::Ground;
-                if let Some(intermediates) = self.sequence.intermediates() {
-                    display.escape(intermediates, byte);
-                }
+    fn step(&mut self, next: char, display: &mut Display) {
+        match self.tokenizer.step(next) {
+            Token::Nothing => {}
+            Token::Text => display.write(next),
+            Token::Control => display.execute(next),
+            Token::Escape(intermediate) => display.escape(intermediate, next),
+            Token::Start(SequenceKind::Csi) => self.sequence.clear(),
+            Token::Part(SequenceKind::Csi) => self.sequence.push(next),
+            Token::End(SequenceKind::Csi) => display.csi(&self.sequence, next),
+            Token::Start(_) => self.string.clear(),
+            Token::Part(_) if self.string.len() < MAX_STRING => self.string.push(next),
+            Token::End(SequenceKind::Osc) => {
+                display.osc(self.string.as_bytes(), next == '\x07');
             }
-            _ => self.state = State::Ground,
+            Token::End(SequenceKind::Dcs) => display.dcs(self.string.as_bytes()),
+            Token::Part(_) | Token::End(SequenceKind::Other) => {}
         }
-    }
-
-    fn osc_byte(&mut self, byte: u8, display: &mut Display) {
-        match byte {
-            BELL => {
-                self.state = State::Ground;
-                display.osc(&self.osc, true);
-            }
-            // Other control characters are not part of it.
-            0..b' ' => {}
-            _ if self.osc.len() < MAX_OSC => self.osc.push(byte),
-            _ => {}
-        }
-    }
-
-    fn sequence_byte(&mut self, byte: u8, display: &mut Display) {
-        match byte {
-            b'0'..=b'9' => self.sequence.digit(byte),
-            b';' => self.sequence.end_number(false),
-            b':' => self.sequence.end_number(true),
-            b'<'..=b'?' | b' '..=b'/' => self.sequence.push_intermediate(byte),
-            b'@'..=b'~' if self.state == State::Csi => {
-                self.state = State::Ground;
-                display.csi(&self.sequence, byte);
-            }
-            b'@'..=b'~' => {
-                self.state = State::Ignored;
-                display.dcs(&self.sequence, byte);
-            }
-            // Control characters within the head of a string.
-            0..b' ' => {}
-            _ => self.state = State::Malformed,
-        }
-    }
-}
-
-fn state_after_escape(byte: u8) -> Option<State> {
-    match byte {
-        b'[' => Some(State::Csi),
-        b']' => Some(State::Osc),
-        b'P' => Some(State::Dcs),
-        b'X' | b'^' | b'_' => Some(State::Ignored),
-        _ => None,
     }
 }

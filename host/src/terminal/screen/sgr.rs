@@ -1,7 +1,5 @@
-use super::{
-    sequence::{Parameters, Sequence},
-    style::{Colour, Style},
-};
+use super::style::{Colour, Style};
+use crate::terminal::sequence::{Parameters, Sequence};
 
 /// Applies `CSI … m`: select graphic rendition, ECMA-48 8.3.117.
 pub(super) fn apply(style: &mut Style, sequence: &Sequence) {

@@ -40,6 +40,8 @@ fn modes_are_told_and_unknown_ones_are_unknown() {
 fn what_is_not_supported_is_refused_or_not_answered() {
     assert_eq!(answer("\x1bP+q544e\x1b\\"), "\x1bP0+r\x1b\\");
     assert_eq!(answer("\x1bP$qm\x1b\\"), "\x1bP0$r\x1b\\");
+    // A string without its end has no effect.
+    assert_eq!(answer("\x1bP+q544e\x18\x1bP$qm\x1b[m\x1b]11;?\x1b[m"), "");
     // Only terminals with the kitty keyboard protocol reply.
     assert_eq!(answer("\x1b[?u"), "");
 }

@@ -165,10 +165,20 @@ fn sequences_can_be_broken_off_and_strings_end() {
 }
 
 #[test]
+fn what_is_not_ascii_ends_a_sequence_and_is_text() {
+    // xterm ends the sequence too; tmux ignores the bytes within it.
+    shows("a\x1bé\x1b(éb\x1b[3éc", "aéébéc");
+    shows(b"\x1b[3\xffm", "\u{fffd}m");
+    shows("\x1bPé\x1b\\a\x1b]0;é\x07b", "ab");
+}
+
+#[test]
 fn titles_are_set_put_aside_and_taken_back_and_cannot_do_harm() {
     let title = |printed: &str| screen(10, 5, printed).title;
     assert_eq!(title("\x1b]0;one;two\x07"), "one;two");
     assert_eq!(title("\x1b]2;a\x1b\\"), "a");
+    // As in xterm, a string without its end has no effect; in tmux it has.
+    assert_eq!(title("\x1b]2;a\x1b[m\x1b]2;b\x18"), "");
     assert_eq!(title("\x1b]0;a\x07\x1b[22;0t\x1b]0;b\x07\x1b[23;0t"), "a");
     assert_eq!(title("\x1b]0;a\u{202e}b\u{9b}c\nd\x07"), "abcd");
     assert_eq!(

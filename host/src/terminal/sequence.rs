@@ -1,19 +1,19 @@
 /// How many numbers a control sequence can have. One with more is ignored.
 const MAX_NUMBERS: usize = 32;
 
-/// How many private markers and intermediate bytes a sequence can have. One with
+/// How many private markers and intermediates a sequence can have. One with
 /// more is ignored.
 const MAX_INTERMEDIATES: usize = 2;
 
 /// A control sequence that is being parsed: ECMA-48 5.4.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Sequence {
     numbers: [u16; MAX_NUMBERS],
     /// The count of numbers, including the one that is being parsed.
     count: usize,
     /// A bit for each number that follows a colon.
     subparameter: u32,
-    intermediates: [u8; MAX_INTERMEDIATES],
+    intermediates: [char; MAX_INTERMEDIATES],
     intermediate_count: usize,
     /// A limit was exceeded.
     overflowed: bool,
@@ -29,15 +29,25 @@ impl Sequence {
         self.overflowed = false;
     }
 
-    pub(super) fn digit(&mut self, byte: u8) {
+    /// Adds a character between `CSI` and the final character.
+    pub(super) fn push(&mut self, next: char) {
+        match (next, next.to_digit(10)) {
+            (_, Some(digit)) => self.push_digit(digit),
+            (';', _) => self.end_number(false),
+            (':', _) => self.end_number(true),
+            _ => self.push_intermediate(next),
+        }
+    }
+
+    fn push_digit(&mut self, digit: u32) {
         if let Some(number) = self.numbers.get_mut(self.count.saturating_sub(1)) {
-            let digit = u16::from(byte.saturating_sub(b'0'));
+            let digit = u16::try_from(digit).unwrap_or_default();
             *number = number.saturating_mul(10).saturating_add(digit);
         }
     }
 
     /// Ends a number. `subparameter` is whether a colon precedes the next one.
-    pub(super) fn end_number(&mut self, subparameter: bool) {
+    fn end_number(&mut self, subparameter: bool) {
         let Some(next) = self.numbers.get_mut(self.count) else {
             self.overflowed = true;
             return;
@@ -47,11 +57,11 @@ impl Sequence {
         self.count = self.count.saturating_add(1);
     }
 
-    /// Adds a private marker or an intermediate byte.
-    pub(super) fn push_intermediate(&mut self, byte: u8) {
+    /// Adds a private marker or an intermediate.
+    fn push_intermediate(&mut self, next: char) {
         match self.intermediates.get_mut(self.intermediate_count) {
             Some(free) => {
-                *free = byte;
+                *free = next;
                 self.intermediate_count = self.intermediate_count.saturating_add(1);
             }
             None => self.overflowed = true,
@@ -60,11 +70,16 @@ impl Sequence {
 
     /// Returns the private markers and intermediates, or `None` if a limit was
     /// exceeded.
-    pub(super) fn intermediates(&self) -> Option<&[u8]> {
+    pub(super) fn intermediates(&self) -> Option<&[char]> {
         match self.overflowed {
             true => None,
             false => self.intermediates.get(..self.intermediate_count),
         }
+    }
+
+    /// Returns whether it has neither private markers nor intermediates.
+    pub(super) fn is_standard(&self) -> bool {
+        self.intermediates() == Some(&[])
     }
 
     /// Returns the parameters, each with its subparameters.
