@@ -70,6 +70,8 @@ find_missing() {
     need p7zip-full have 7z
     # For a test that unpacks our initramfs.
     need cpio have cpio
+    # For a test of the protocol's client in another language.
+    need python3 have python3
     # For libFuzzer, which is written in C++.
     [ "${1:-}" != fuzz ] || need g++ have g++
 }

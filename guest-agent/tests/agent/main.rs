@@ -12,6 +12,7 @@ mod lease;
 mod observers;
 mod ports;
 mod processes;
+mod python_client;
 mod race;
 mod resume;
 mod services;

@@ -55,6 +55,11 @@ impl RunningAgent {
         Self { child, path }
     }
 
+    /// Returns the path of its socket.
+    pub(crate) fn path(&self) -> &std::path::Path {
+        &self.path
+    }
+
     /// Opens a link for raw bytes.
     pub(crate) fn connect_raw(&self) -> UnixStream {
         UnixStream::connect(&self.path).unwrap()
