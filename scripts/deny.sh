@@ -4,10 +4,10 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 scripts/setup.sh deny
-cargo deny --locked check licenses bans sources
+cargo deny --locked check --hide-inclusion-graph licenses bans sources
 # The advisories are a git repository, the only part that needs a network.
 if timeout 120 cargo deny --locked fetch db; then
-    cargo deny --locked check --disable-fetch advisories
+    cargo deny --locked check --hide-inclusion-graph --disable-fetch advisories
 else
     echo "advisories: skipped, because their database cannot be reached" >&2
 fi

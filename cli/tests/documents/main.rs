@@ -1,6 +1,8 @@
 //! Keeps the README and the pages in `docs` true: their shell examples, options, environment variables and links are
 //! compared with the programs and the source. Rust examples are doctests of the crate `vmcell`.
 
+#![allow(clippy::unwrap_used)]
+
 mod examples;
 mod links;
 mod options;

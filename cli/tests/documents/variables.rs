@@ -77,7 +77,7 @@ fn source_files(folder: &Path) -> Vec<PathBuf> {
         }
         let extension = path.extension().and_then(|extension| extension.to_str());
         let is_source = matches!(extension, Some("rs" | "sh" | "toml"));
-        if is_source || name == "Makefile" || folder.ends_with(".ci") {
+        if is_source || name == "Makefile" || folder == root().join(".ci") {
             files.push(path);
         }
     }
