@@ -1,4 +1,5 @@
 //! Peers of other versions: what is unknown to one is never the end of the link.
+#![allow(clippy::unwrap_used)]
 
 use vmcell_wire::{
     Capabilities, Decoder, Event, Failure, FailureKind, Header, Item, Kind, Outcome, Peer, Stage,
