@@ -93,17 +93,15 @@ impl Paths {
             match pattern.instruction(index) {
                 Some(Instruction::Match) => return true,
                 Some(Instruction::Byte(_) | Instruction::Class(_)) => self.consuming.push(index),
-                Some(Instruction::Assert(assertion)) => {
-                    if assertion.holds(before, after) {
-                        self.reach(next);
-                    }
+                Some(Instruction::Assert(assertion)) if assertion.holds(before, after) => {
+                    self.reach(next);
                 }
                 Some(Instruction::Jump(target)) => self.reach(target),
                 Some(Instruction::Split(target)) => {
                     self.reach(target);
                     self.reach(next);
                 }
-                None => {}
+                Some(Instruction::Assert(_)) | None => {}
             }
         }
         false
