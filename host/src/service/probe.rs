@@ -123,20 +123,38 @@ impl Probe {
 
     /// Validates the probe and converts it for the wire.
     pub(super) fn prepare(&self) -> Result<PreparedProbe<'_>, Error> {
-        Ok(match &self.0 {
-            Kind::File(path) => PreparedProbe::Complete(Wire::File {
+        Ok(PreparedProbe::Complete(match &self.0 {
+            Kind::File(path) => Wire::File {
                 path: checked_path(path)?,
-            }),
-            Kind::Tcp(port) => PreparedProbe::Complete(Wire::Tcp {
+            },
+            Kind::Tcp(port) => Wire::Tcp {
                 port: checked_port(*port)?,
-            }),
-            Kind::Unix(path) => PreparedProbe::Complete(Wire::Unix {
+            },
+            Kind::Unix(path) => Wire::Unix {
                 path: checked_path(path)?,
-            }),
-            Kind::Http(http) => PreparedProbe::Complete(Wire::Http(http.as_wire()?)),
-            Kind::Command(argv) => PreparedProbe::Command(packed(argv)?),
-            Kind::Log(pattern) => PreparedProbe::Log(compiled(pattern)?),
-        })
+            },
+            Kind::Http(http) => Wire::Http(http.as_wire()?),
+            Kind::Command(argv) => {
+                if argv.first().is_none_or(|program| program.is_empty()) {
+                    return Err(invalid("a probe command names no program"));
+                }
+                let mut packed = PackedStringsBuf::new();
+                for word in argv {
+                    if !packed.push(word.as_bytes()) {
+                        return Err(invalid("a probe command holds a zero byte"));
+                    }
+                }
+                return Ok(PreparedProbe::Command(packed));
+            }
+            Kind::Log(pattern) => {
+                let compiled = log_pattern::compile(pattern);
+                let compiled = compiled.map_err(|reason| ServiceError::BadLogPattern {
+                    pattern: pattern.clone(),
+                    reason,
+                })?;
+                return Ok(PreparedProbe::Log(compiled));
+            }
+        }))
     }
 
     pub(super) fn is_log(&self) -> bool {
@@ -204,26 +222,6 @@ impl From<HttpProbe> for Probe {
     fn from(http: HttpProbe) -> Self {
         Self(Kind::Http(http))
     }
-}
-
-fn packed(argv: &[OsString]) -> Result<PackedStringsBuf, Error> {
-    if argv.first().is_none_or(|program| program.is_empty()) {
-        return Err(invalid("a probe command names no program"));
-    }
-    let mut packed = PackedStringsBuf::new();
-    for word in argv {
-        if !packed.push(word.as_bytes()) {
-            return Err(invalid("a probe command holds a zero byte"));
-        }
-    }
-    Ok(packed)
-}
-
-fn compiled(pattern: &str) -> Result<LogPatternBuf, Error> {
-    log_pattern::compile(pattern).map_err(|reason| {
-        let pattern = pattern.to_owned();
-        ServiceError::BadLogPattern { pattern, reason }.into()
-    })
 }
 
 fn checked_port(port: u16) -> Result<u16, Error> {

@@ -162,14 +162,14 @@ impl ServiceSpec {
     /// bytes.
     pub(super) fn to_bytes(&self) -> Result<Vec<u8>, Error> {
         self.check()?;
-        let ready = match &self.ready {
-            Some(ready) => Some((ready, ready.probe.prepare()?)),
-            None => None,
-        };
-        let alive = match &self.alive {
-            Some(alive) => Some((alive, alive.probe.prepare()?)),
-            None => None,
-        };
+        let ready = self.ready.as_ref();
+        let ready = ready
+            .map(|ready| Ok::<_, Error>((ready, ready.probe.prepare()?)))
+            .transpose()?;
+        let alive = self.alive.as_ref();
+        let alive = alive
+            .map(|alive| Ok::<_, Error>((alive, alive.probe.prepare()?)))
+            .transpose()?;
         let mut needs = PackedStringsBuf::new();
         for need in &self.needs {
             // A valid name has no zero byte.
@@ -369,9 +369,11 @@ mod tests {
             panic!("{error:?}");
         };
         assert_eq!(pattern, "on (port");
+        let position = 4;
+        let unclosed = "unclosed group".to_owned();
         let expected = LogPatternError::Syntax {
-            position: 4,
-            reason: "unclosed group".to_owned(),
+            position,
+            reason: unclosed,
         };
         assert_eq!(*reason, expected);
         let text = error.to_string();

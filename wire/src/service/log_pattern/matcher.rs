@@ -96,12 +96,12 @@ impl Paths {
                 Some(Instruction::Assert(assertion)) if assertion.holds(before, after) => {
                     self.reach(next);
                 }
-                Some(Instruction::Assert(_)) | None => {}
                 Some(Instruction::Jump(target)) => self.reach(target),
                 Some(Instruction::Split(target)) => {
                     self.reach(target);
                     self.reach(next);
                 }
+                Some(Instruction::Assert(_)) | None => {}
             }
         }
         false
