@@ -128,11 +128,10 @@ fn cargo() -> Result<Command, Box<dyn Error>> {
         }
     }
     // At a fixed address the program needs no relocation, which would touch
-    // most of its pages at each boot. It never unwinds, so it needs no tables
-    // for that.
+    // most of its pages at each boot.
     cargo.env(
         "RUSTFLAGS",
-        "-C target-feature=+crt-static -C relocation-model=static -C force-unwind-tables=no",
+        "-C target-feature=+crt-static -C relocation-model=static",
     );
     Ok(cargo)
 }
