@@ -64,9 +64,16 @@ fn a_service_that_forks_and_exits_leaves_nothing() {
 fn one_that_escapes_holds_its_log_open_for_a_while_only() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
-    // This agent has no cgroups, so it keeps running.
-    let script = "setsid sh -c 'echo $$; exec sleep 1000' & read line < /dev/null; sleep 0.3";
-    start(&mut host, "daemon", &Config::new(script));
+    let dir = tempfile::tempdir().unwrap();
+    let escaped = dir.path().join("escaped");
+    // This agent has no cgroups, so it keeps running. The service ends when it has
+    // left the process group.
+    let script = format!(
+        "setsid sh -c 'echo $$; : > {0}; exec sleep 1000' & \
+         until [ -e {0} ]; do sleep 0.01; done",
+        escaped.display()
+    );
+    start(&mut host, "daemon", &Config::new(&script));
     let over = until_over(&mut host, "daemon");
     assert_eq!(over.phase, "Stopped");
     assert!(over.last_exit.unwrap().outputs_cut);
