@@ -263,10 +263,7 @@ const MAX_RETAINED_BUFFER: usize = 4096;
 
 /// Decodes a postcard message that must fill `bytes`.
 pub(crate) fn message<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, WireError> {
-    match postcard::take_from_bytes(bytes) {
-        Ok((message, [])) => Ok(message),
-        Ok(_) | Err(_) => Err(WireError::Malformed),
-    }
+    known_message(bytes)?.ok_or(WireError::Malformed)
 }
 
 /// As [`message`], but returns `None` for a message with a variant that this

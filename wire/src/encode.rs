@@ -109,16 +109,21 @@ pub fn data_header(
     channel: Channel,
     length: usize,
 ) -> Result<[u8; Header::SIZE], WireError> {
-    let length = u32::try_from(length)
-        .ok()
-        .filter(|length| (1..=MAX_PAYLOAD).contains(length))
-        .ok_or(WireError::TooLarge)?;
     let header = Header {
-        length,
+        length: payload_length(length)?,
         stream: Some(stream),
         kind: Kind::Data(channel),
     };
     Ok(header.to_bytes())
+}
+
+/// Returns the length of a payload of raw bytes or of a message, neither of which
+/// is empty.
+fn payload_length(size: usize) -> Result<u32, WireError> {
+    u32::try_from(size)
+        .ok()
+        .filter(|length| (1..=MAX_PAYLOAD).contains(length))
+        .ok_or(WireError::TooLarge)
 }
 
 fn encoded(
@@ -127,12 +132,8 @@ fn encoded(
     kind: Kind,
     payload: &[u8],
 ) -> Result<(), WireError> {
-    let length = u32::try_from(payload.len())
-        .ok()
-        .filter(|length| (1..=MAX_PAYLOAD).contains(length))
-        .ok_or(WireError::TooLarge)?;
     let header = Header {
-        length,
+        length: payload_length(payload.len())?,
         stream: Some(stream),
         kind,
     };
@@ -157,12 +158,8 @@ fn message(
     message: &impl Serialize,
 ) -> Result<(), WireError> {
     let size = postcard::experimental::serialized_size(message).map_err(|_| WireError::TooLarge)?;
-    let length = u32::try_from(size)
-        .ok()
-        .filter(|length| *length <= MAX_PAYLOAD)
-        .ok_or(WireError::TooLarge)?;
     let header = Header {
-        length,
+        length: payload_length(size)?,
         stream,
         kind,
     };

@@ -50,8 +50,8 @@ impl<'a> Event<'a> {
     /// Decodes the payload of an event frame.
     ///
     /// # Errors
-    /// [`WireError::Malformed`] if it is incomplete or a field exceeds its limit. An event of a newer
-    /// agent is not an error, but [`Unknown`](Self::Unknown).
+    /// [`WireError::Malformed`] if it is incomplete or a field exceeds its limit.
+    /// An event of a newer agent is not an error, but [`Unknown`](Self::Unknown).
     pub fn decode(payload: &'a [u8]) -> Result<Self, WireError> {
         let event = known_message(payload)?.unwrap_or(Self::Unknown);
         match event.is_valid() {

@@ -59,8 +59,8 @@ impl<'a> Outcome<'a> {
     /// Decodes the payload of a close frame.
     ///
     /// # Errors
-    /// [`WireError::Malformed`] if it is incomplete or a field exceeds its limit. An outcome of a newer
-    /// agent is not an error, but [`Unknown`](Self::Unknown).
+    /// [`WireError::Malformed`] if it is incomplete or a field exceeds its limit.
+    /// An outcome of a newer agent is not an error, but [`Unknown`](Self::Unknown).
     pub fn decode(payload: &'a [u8]) -> Result<Self, WireError> {
         let outcome = known_message(payload)?.unwrap_or(Self::Unknown);
         match outcome.is_valid() {

@@ -1,5 +1,7 @@
 use serde::{Deserialize, Serialize};
 
+#[cfg(doc)]
+use crate::{event::Event, outcome::Outcome};
 use crate::{
     files::FileRequest,
     hello::Capabilities,
@@ -17,29 +19,29 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Request<'a> {
-    /// Checks that the agent responds: [`Outcome::Pong`](crate::Outcome::Pong) at once.
+    /// Checks that the agent responds: [`Outcome::Pong`] at once.
     Ping,
-    /// Starts a program. In the foreground: [`Event::Started`](crate::Event::Started), data, the ends of
-    /// its channels, [`Outcome::Exited`](crate::Outcome::Exited). In the background:
-    /// [`Outcome::Spawned`](crate::Outcome::Spawned).
+    /// Starts a program. In the foreground: [`Event::Started`], data, the ends of
+    /// its channels, [`Outcome::Exited`]. In the background:
+    /// [`Outcome::Spawned`].
     #[serde(borrow)]
     Start(Start<'a>),
     /// Ends all processes, brings the disk into a clean state and powers the VM
-    /// off: [`Outcome::DiskClean`](crate::Outcome::DiskClean), or [`Outcome::Failed`](crate::Outcome::Failed) if the disk is not
+    /// off: [`Outcome::DiskClean`], or [`Outcome::Failed`] if the disk is not
     /// clean; the VM powers off in both cases.
     PowerOff {
         /// How long processes may take to react to SIGTERM before SIGKILL.
         grace_ms: u32,
     },
     /// Resumes a foreground process after its link was lost:
-    /// [`Event::Attached`](crate::Event::Attached), then as [`Start`](Self::Start).
+    /// [`Event::Attached`], then as [`Start`](Self::Start).
     Resume(Resume),
-    /// Attaches to a process: [`Event::Attached`](crate::Event::Attached), data and [`Event::Gap`](crate::Event::Gap), the
-    /// ends of the requested outputs, [`Outcome::Exited`](crate::Outcome::Exited). Cancelling the stream
+    /// Attaches to a process: [`Event::Attached`], data and [`Event::Gap`], the
+    /// ends of the requested outputs, [`Outcome::Exited`]. Cancelling the stream
     /// detaches; the process continues.
     #[serde(borrow)]
     Attach(Attach<'a>),
-    /// Sends a signal to a process's group: [`Outcome::Done`](crate::Outcome::Done).
+    /// Sends a signal to a process's group: [`Outcome::Done`].
     Signal {
         /// The process.
         #[serde(borrow)]
@@ -47,7 +49,7 @@ pub enum Request<'a> {
         /// The signal number.
         signal: u8,
     },
-    /// Kills a process and all its descendants: [`Outcome::Exited`](crate::Outcome::Exited) when they
+    /// Kills a process and all its descendants: [`Outcome::Exited`] when they
     /// are gone. With the capability [`TREES`](Capabilities::TREES), the agent
     /// finds an ended command by its id or tag as long as descendants of it are
     /// alive, and by the pid of any of them.
@@ -56,20 +58,20 @@ pub enum Request<'a> {
         #[serde(borrow)]
         process: Selector<'a>,
     },
-    /// Turns a foreground process into a background one: [`Outcome::Done`](crate::Outcome::Done).
+    /// Turns a foreground process into a background one: [`Outcome::Done`].
     Detach {
         /// The process.
         #[serde(borrow)]
         process: Selector<'a>,
     },
-    /// Drops the record of a background process that has ended: [`Outcome::Done`](crate::Outcome::Done).
+    /// Drops the record of a background process that has ended: [`Outcome::Done`].
     Forget {
         /// The process.
         #[serde(borrow)]
         process: Selector<'a>,
     },
-    /// Lists processes in the order of their ids, one [`Event::Listed`](crate::Event::Listed) each:
-    /// [`Outcome::EndOfList`](crate::Outcome::EndOfList).
+    /// Lists processes in the order of their ids, one [`Event::Listed`] each:
+    /// [`Outcome::EndOfList`].
     List {
         /// Lists only processes with larger ids.
         after: u32,
@@ -83,15 +85,15 @@ pub enum Request<'a> {
     /// A service request: see [`service`](crate::service).
     #[serde(borrow)]
     Service(ServiceRequest<'a>),
-    /// Connects to a TCP port on the guest's loopback: [`Event::Connected`](crate::Event::Connected), data
+    /// Connects to a TCP port on the guest's loopback: [`Event::Connected`], data
     /// on the channels `Stdin` (to the program) and `Stdout` (from it), the end
-    /// of each channel when its sender shuts down, [`Outcome::Done`](crate::Outcome::Done) after both.
+    /// of each channel when its sender shuts down, [`Outcome::Done`] after both.
     /// Cancelling the stream or losing the link closes the connection.
     Dial {
         /// The port.
         port: u16,
     },
-    /// Sets the guest's wall clock: [`Outcome::Done`](crate::Outcome::Done). The host sends this once,
+    /// Sets the guest's wall clock: [`Outcome::Done`]. The host sends this once,
     /// after the hello of a guest that it booted, because the time in the boot
     /// file is by then as old as the boot.
     SetClock {
@@ -99,15 +101,15 @@ pub enum Request<'a> {
         wall_time_ns: u64,
     },
     /// As [`List`](Self::List), but includes ended commands that have live
-    /// descendants: one [`Event::ListedTree`](crate::Event::ListedTree) each.
+    /// descendants: one [`Event::ListedTree`] each.
     ListTrees {
         /// Lists only processes with larger ids.
         after: u32,
     },
 }
 
-/// The properties of each request. They are exhaustive: whoever adds a request
-/// decides about each of them.
+/// The properties of each request. The matches have no wildcards where a new
+/// request must decide.
 impl<'a> Request<'a> {
     /// Returns the capability that an agent needs to serve this.
     #[must_use]
@@ -136,13 +138,12 @@ impl<'a> Request<'a> {
     #[must_use]
     pub const fn recovery(&self) -> Recovery {
         match self {
-            // The agent recognises a repeated start by its ticket. The others have
-            // no further effect.
             Self::Ping | Self::PowerOff { .. } | Self::Kill { .. } | Self::Detach { .. } => {
                 Recovery::Repeat
             }
             Self::Start(start) => match start.mode {
                 ProcessMode::Foreground => Recovery::Resume,
+                // The agent recognises a repeated start by its ticket.
                 ProcessMode::Background => Recovery::Repeat,
             },
             Self::Attach(_) => Recovery::Reattach,

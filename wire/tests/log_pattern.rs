@@ -6,7 +6,9 @@ use proptest::prelude::*;
 use vmcell_wire::{
     WireError,
     limits::{MAX_PATTERN_CLASSES, MAX_PATTERN_INSTRUCTIONS},
-    service::log_pattern::{ByteClass, Instruction, LogMatcher, LogPattern, LogPatternBuf},
+    service::log_pattern::{
+        Assertion, ByteClass, Instruction, LogMatcher, LogPattern, LogPatternBuf,
+    },
 };
 
 /// Returns the bytes of a program with these instructions and this many classes.
@@ -151,4 +153,41 @@ fn a_pattern_is_shown_as_its_instructions() {
     let pattern = LogPatternBuf::new(&[Instruction::Byte(b'a'), Instruction::Match], &[]).unwrap();
     let shown = format!("{pattern:?} {:?}", pattern.as_pattern());
     assert_eq!(shown, "[Byte(97), Match] [Byte(97), Match]");
+}
+
+#[test]
+fn golden_bytes_of_a_log_pattern() {
+    let mut digits = ByteClass::default();
+    digits.add(b'0'..=b'9');
+    let mut ends = ByteClass::default();
+    ends.add(0..=0);
+    ends.add(255..=255);
+    let instructions = [
+        Instruction::Assert(Assertion::Start),
+        Instruction::Byte(b'x'),
+        Instruction::Byte(0xff),
+        Instruction::Class(0),
+        Instruction::Class(1),
+        Instruction::Split(9),
+        Instruction::Assert(Assertion::WordBoundary),
+        Instruction::Jump(1),
+        Instruction::Match,
+        Instruction::Assert(Assertion::NoWordBoundary),
+        Instruction::Assert(Assertion::End),
+        Instruction::Match,
+    ];
+    let pattern = LogPatternBuf::new(&instructions, &[digits, ends]).unwrap();
+    let bytes = pattern.as_pattern().as_bytes();
+    let expected = "0c00 0030 7810 ff10 0020 0120 0950 0230 0140 0000 0330 0130 0000 \
+         000000000000ff03 0000000000000000 0000000000000000 0000000000000000 \
+         0100000000000000 0000000000000000 0000000000000000 0000000000000080";
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(hex, expected.replace(' ', ""));
+    let decoded = LogPattern::from_bytes(bytes).unwrap();
+    assert_eq!(decoded.instructions().collect::<Vec<_>>(), instructions);
+    assert_eq!(
+        (decoded.class(0), decoded.class(1)),
+        (Some(digits), Some(ends))
+    );
+    assert_eq!((decoded.class(2), decoded.instruction(12)), (None, None));
 }

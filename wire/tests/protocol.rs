@@ -277,6 +277,11 @@ fn limit_rows() -> Vec<Row> {
 
 /// Returns a row for each request; those about files are alike.
 fn properties() -> Vec<Row> {
+    each_request(property_row)
+}
+
+/// Calls a function with a sample of each request.
+fn each_request<T>(call: impl FnMut(&Request<'_>) -> T) -> Vec<T> {
     let argv = argv();
     let start = start(&argv, ProcessMode::Foreground);
     let process = Selector::Id(1);
@@ -359,7 +364,19 @@ fn properties() -> Vec<Row> {
         Request::SetClock { wall_time_ns: 0 },
         Request::ListTrees { after: 0 },
     ];
-    requests.iter().map(property_row).collect()
+    requests.iter().map(call).collect()
+}
+
+#[test]
+fn a_window_replaces_every_one_that_a_request_names() {
+    let windows = each_request(|request| request.with_window(9).outputs(9));
+    for outputs in windows {
+        let named = [outputs.stdout, outputs.stderr];
+        assert!(
+            named.into_iter().flatten().all(|window| window == 9),
+            "{outputs:?}"
+        );
+    }
 }
 
 fn property_row(request: &Request<'_>) -> Row {
@@ -390,7 +407,10 @@ fn request_name(request: &Request<'_>) -> String {
         debug[..end].to_owned()
     };
     match request {
-        Request::Start(start) => format!("Start in the {:?}", start.mode).to_lowercase(),
+        Request::Start(start) => match start.mode {
+            ProcessMode::Foreground => "Start in the foreground".to_owned(),
+            ProcessMode::Background => "Start in the background".to_owned(),
+        },
         Request::Terminal(request) => format!("Terminal({})", outer(format!("{request:?}"))),
         Request::Service(request) => format!("Service({})", outer(format!("{request:?}"))),
         request => outer(format!("{request:?}")),

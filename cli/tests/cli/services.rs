@@ -37,7 +37,7 @@ fn published(running: &mut Running) -> u16 {
 }
 
 #[test]
-fn a_server_can_be_visited_from_outside_while_the_command_runs() {
+fn a_server_can_be_reached_from_outside_while_the_command_runs() {
     let web = web();
     let options = [
         "--service",

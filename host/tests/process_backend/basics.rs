@@ -139,8 +139,8 @@ async fn everybody_hears_the_warning() {
     is_warned(&vm.health().await.warnings);
     assert_eq!(vm.health().await.acceleration, None);
     is_warned(&vm.exec(["true"]).await.unwrap().warnings);
-    let visitor = Vm::attach(vm.id()).await.unwrap();
-    assert_eq!(visitor.health().await.acceleration, None);
-    is_warned(visitor.warnings());
-    is_warned(&visitor.exec(["true"]).await.unwrap().warnings);
+    let client = Vm::attach(vm.id()).await.unwrap();
+    assert_eq!(client.health().await.acceleration, None);
+    is_warned(client.warnings());
+    is_warned(&client.exec(["true"]).await.unwrap().warnings);
 }

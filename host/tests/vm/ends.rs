@@ -138,12 +138,12 @@ fn assert_crashed(stopped: Result<(), Error>, end: VmEnd) {
 }
 
 #[tokio::test]
-async fn a_vmm_that_is_killed_while_it_stops_has_crashed_and_visitors_know_it() {
+async fn a_vmm_that_is_killed_while_it_stops_has_crashed_and_clients_know_it() {
     let vm = builder().start().await.unwrap();
-    let visitor = Vm::attach(vm.id()).await.unwrap();
+    let client = Vm::attach(vm.id()).await.unwrap();
     let vmm = VmmProcess::of(&vm);
     let mut events = trap(&vm, "echo asked").await;
-    let (stopped, visitors, ()) = tokio::join!(vm.stop(), visitor.stop(), async {
+    let (stopped, clients, ()) = tokio::join!(vm.stop(), client.stop(), async {
         read_until(&mut events, b"asked\n").await;
         vmm.kill();
     });
@@ -151,8 +151,8 @@ async fn a_vmm_that_is_killed_while_it_stops_has_crashed_and_visitors_know_it() 
     assert_crashed(stopped, end);
     assert_eq!(end.status.unwrap().signal(), Some(9));
     assert_eq!(end.to_string(), "it died (signal: 9 (SIGKILL))");
-    assert_crashed(visitors, visitor.ended().await);
-    assert_eq!(visitor.ended().await, end);
+    assert_crashed(clients, client.ended().await);
+    assert_eq!(client.ended().await, end);
     let healthy = vm.health().await;
     assert_eq!(healthy.state, VmState::Ended(end));
 }
@@ -160,18 +160,18 @@ async fn a_vmm_that_is_killed_while_it_stops_has_crashed_and_visitors_know_it() 
 #[tokio::test]
 async fn a_guest_that_resets_while_it_stops_has_crashed() {
     let vm = builder().start().await.unwrap();
-    let visitor = Vm::attach(vm.id()).await.unwrap();
+    let client = Vm::attach(vm.id()).await.unwrap();
     let _events = trap(&vm, "reboot -f").await;
     let stopped = vm.stop().await;
     let end = vm.ended().await;
     assert_crashed(stopped, end);
     // The VMM itself exited normally.
     assert!(end.status.unwrap().success());
-    assert_eq!(visitor.ended().await, end);
+    assert_eq!(client.ended().await, end);
 }
 
 #[tokio::test]
-async fn visitors_know_that_a_vm_was_stopped_or_killed() {
+async fn clients_know_that_a_vm_was_stopped_or_killed() {
     for stop in [true, false] {
         let vm = builder().start().await.unwrap();
         let (first, second) = tokio::join!(Vm::attach(vm.id()), Vm::attach(vm.id()));

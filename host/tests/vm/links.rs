@@ -59,9 +59,9 @@ async fn health_says_which_link_there_is_and_why() {
     // The device of the other link does not exist.
     assert!(!output.stdout_text().contains("virtio-portsdev"));
 
-    let visitor = Vm::attach(vm.id()).await.unwrap();
-    assert_eq!(visitor.health().await.link.kind, LinkKind::Relay);
-    assert!(visitor.exec(["true"]).await.unwrap().success());
+    let client = Vm::attach(vm.id()).await.unwrap();
+    assert_eq!(client.health().await.link.kind, LinkKind::Relay);
+    assert!(client.exec(["true"]).await.unwrap().success());
 
     let usual = Vm::builder().image(base()).memory_mib(128);
     let other = usual.start().await.unwrap();

@@ -7,6 +7,7 @@
 
 mod backends;
 mod background;
+mod clients;
 mod clock;
 mod descriptors;
 #[path = "../../../tree/tests/destination_cases/mod.rs"]
@@ -32,7 +33,6 @@ mod squatters;
 mod stuck;
 mod terminals;
 mod trees;
-mod visitors;
 
 use std::{
     path::PathBuf,

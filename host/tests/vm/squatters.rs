@@ -167,8 +167,8 @@ async fn sockets_of_a_stranger_cost_nothing() {
     assert!(info.details().is_some(), "{info:?}");
     assert_eq!(listed.next(), None);
 
-    let visitor = timeout(TIMEOUT, Vm::attach(id)).await.unwrap().unwrap();
-    assert!(visitor.exec(["true"]).await.unwrap().success());
+    let client = timeout(TIMEOUT, Vm::attach(id)).await.unwrap().unwrap();
+    assert!(client.exec(["true"]).await.unwrap().success());
     let error = timeout(TIMEOUT, Vm::attach(&squatted[1])).await.unwrap();
     let error = error.unwrap_err();
     assert!(matches!(error, Error::NoSuchVm { .. }), "{error:?}");
@@ -230,7 +230,7 @@ fn an_owner_without_descriptors_waits_for_some_without_spinning() {
     let mut owner = Helper::start("squatters::own_without_descriptors", id, uid);
     owner.says("starved");
     let address = SocketAddr::from_abstract_name(format!("vmcell/{uid}/{id}")).unwrap();
-    let mut visitor = UnixStream::connect_addr(&address).unwrap();
+    let mut client = UnixStream::connect_addr(&address).unwrap();
 
     // A busy loop would use a good part of this time on any machine.
     const OBSERVATION_TIME: Duration = Duration::from_secs(2);
@@ -242,8 +242,8 @@ fn an_owner_without_descriptors_waits_for_some_without_spinning() {
     // A waiting client is served when there is a free descriptor again.
     owner.tell("free them");
     owner.says("fed");
-    visitor.set_read_timeout(Some(TIMEOUT)).unwrap();
-    visitor.read_exact(&mut [0; 2]).unwrap();
+    client.set_read_timeout(Some(TIMEOUT)).unwrap();
+    client.read_exact(&mut [0; 2]).unwrap();
     owner.tell("end");
     owner.says("ok");
 }

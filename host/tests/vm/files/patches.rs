@@ -188,7 +188,7 @@ async fn a_diff_makes_the_old_tree_the_new_one() {
 
     // Other programs can read the owner's baseline.
     vm.set_baseline(&before).unwrap();
-    let visitor = Vm::attach(vm.id()).await.unwrap();
-    let baseline = visitor.baseline().await.unwrap().unwrap();
+    let client = Vm::attach(vm.id()).await.unwrap();
+    let baseline = client.baseline().await.unwrap().unwrap();
     assert_eq!(baseline, before);
 }

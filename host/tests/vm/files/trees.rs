@@ -138,8 +138,8 @@ async fn a_tree_that_goes_in_and_comes_out_is_the_same() {
 
     // An attached program can do the same through the owner's relay.
     files.remove_tree("tree").await.unwrap();
-    let visitor = Vm::attach(vm.id()).await.unwrap();
-    check_round_trip(&visitor.files().at("/workspace"), folder.path()).await;
+    let client = Vm::attach(vm.id()).await.unwrap();
+    check_round_trip(&client.files().at("/workspace"), folder.path()).await;
 }
 
 #[tokio::test]

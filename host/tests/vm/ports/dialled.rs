@@ -101,9 +101,9 @@ async fn a_program_that_breaks_a_connection_is_told_from_one_that_ends_it() {
 async fn connections_break_with_the_link_and_new_ones_do_not() {
     let vm = start().await;
     serve(&vm, 7, &["cat"]).await;
-    let visitor = Vm::attach(vm.id()).await.unwrap();
+    let client = Vm::attach(vm.id()).await.unwrap();
     let mut ours = dial(&vm, 7).await;
-    let mut theirs = dial(&visitor, 7).await;
+    let mut theirs = dial(&client, 7).await;
     for connection in [&mut ours, &mut theirs] {
         connection.write_all(b"x").await.unwrap();
         within(connection.read_exact(&mut [0])).await.unwrap();
@@ -111,7 +111,7 @@ async fn connections_break_with_the_link_and_new_ones_do_not() {
     vm.reconnect();
     wait_for_reset(ours).await;
     wait_for_reset(theirs).await;
-    for vm in [&vm, &visitor] {
+    for vm in [&vm, &client] {
         let mut again = dial(vm, 7).await;
         again.write_all(b"again").await.unwrap();
         again.shutdown().await.unwrap();

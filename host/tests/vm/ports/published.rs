@@ -174,13 +174,13 @@ async fn two_hundred_connections_talk_at_once() {
 }
 
 #[tokio::test]
-async fn a_visitor_publishes_for_as_long_as_it_stays() {
+async fn an_attached_program_publishes_for_as_long_as_it_stays() {
     let (vm, owners) = serve_echo().await;
-    let visitor = Vm::attach(vm.id()).await.unwrap();
-    let port = visitor.ports().publish(7).await.unwrap();
+    let attached = Vm::attach(vm.id()).await.unwrap();
+    let port = attached.ports().publish(7).await.unwrap();
     assert_eq!(vm.ports().list().len(), 1);
     let number = owners.host_port();
-    let error = visitor.ports().publish((number, 7)).await.unwrap_err();
+    let error = attached.ports().publish((number, 7)).await.unwrap_err();
     assert_eq!(error.code(), "host-port-taken");
     for port in [&port, &owners] {
         let mut client = connect(port).await;
@@ -189,7 +189,7 @@ async fn a_visitor_publishes_for_as_long_as_it_stays() {
         assert_eq!(read_all(client).await.0, b"hello");
     }
     let client = connect(&port).await;
-    drop(visitor);
+    drop(attached);
     within(port.closed()).await;
     wait_for_reset(client).await;
     assert!(TcpStream::connect(owners.address()).await.is_ok());

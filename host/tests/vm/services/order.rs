@@ -122,13 +122,13 @@ async fn a_name_is_for_one_service_at_a_time() {
     );
 
     // Of two programs that start it at once, one wins.
-    let visitor = Vm::attach(vm.id()).await.unwrap();
+    let client = Vm::attach(vm.id()).await.unwrap();
     for round in 0..5 {
         let name = format!("contested-{round}");
         let (ours, theirs) = within(async {
             tokio::join!(
                 services.start(&name, shell(IDLE)),
-                visitor.services().start(&name, shell("exec sleep 99999"))
+                client.services().start(&name, shell("exec sleep 99999"))
             )
         })
         .await;

@@ -13,17 +13,17 @@ use crate::start;
 #[tokio::test]
 async fn a_second_program_sees_waits_for_and_stops_a_service() {
     let vm = start().await;
-    let visitor = Vm::attach(vm.id()).await.unwrap();
+    let client = Vm::attach(vm.id()).await.unwrap();
     run(&vm, "mkfifo /tmp/go").await;
     let line = "echo begun; read go < /tmp/go; touch /tmp/ready; exec sleep 1000";
     start_service(&vm, "web", shell(line).ready(Probe::file("/tmp/ready"))).await;
 
-    let seen = within(visitor.services().get("web")).await.unwrap();
+    let seen = within(client.services().get("web")).await.unwrap();
     let status = seen.status().await.unwrap();
     assert_eq!(status.phase, ServicePhase::Starting);
     let (ready, _) = tokio::join!(ready(&seen), run(&vm, "echo > /tmp/go"));
     assert_eq!(ready.phase, ServicePhase::Ready);
-    assert_eq!(visitor.services().list().await.unwrap().len(), 1);
+    assert_eq!(client.services().list().await.unwrap().len(), 1);
     assert_eq!(seen.logs().text().await.unwrap(), "begun\n");
 
     let owners = vm.services().get("web").await.unwrap();
@@ -31,11 +31,11 @@ async fn a_second_program_sees_waits_for_and_stops_a_service() {
     assert_eq!(ended.unwrap().phase, ServicePhase::Stopped);
     assert_eq!(stopped.unwrap().phase, ServicePhase::Stopped);
 
-    // A service that a visitor has started does not end with it.
-    let visitors = start_service(&visitor, "visitors", shell(IDLE)).await;
-    super::ready(&visitors).await;
-    drop((visitor, seen, visitors));
-    let left = vm.services().get("visitors").await.unwrap();
+    // A service that a client has started does not end with it.
+    let clients = start_service(&client, "clients", shell(IDLE)).await;
+    super::ready(&clients).await;
+    drop((client, seen, clients));
+    let left = vm.services().get("clients").await.unwrap();
     assert_eq!(left.status().await.unwrap().phase, ServicePhase::Running);
 }
 

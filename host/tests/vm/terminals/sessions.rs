@@ -64,23 +64,23 @@ async fn another_program_sees_the_same_screen_and_types_too() {
     wait_for_prompt(&ours).await;
     ours.run("echo from the owner").await.unwrap();
 
-    let visitor = Vm::attach(&id).await.unwrap();
-    let theirs = visitor.terminals().attach("shared").await.unwrap();
+    let client = Vm::attach(&id).await.unwrap();
+    let theirs = client.terminals().attach("shared").await.unwrap();
     wait_for_text(&theirs, "^from the owner").await;
-    theirs.run("echo from the visitor").await.unwrap();
-    wait_for_text(&ours, "^from the visitor").await;
+    theirs.run("echo from the client").await.unwrap();
+    wait_for_text(&ours, "^from the client").await;
     ours.run("echo and back").await.unwrap();
     wait_for_text(&theirs, "^and back").await;
     assert_eq!(ours.screen().text(), theirs.screen().text());
-    let unknown = visitor.terminals().attach("other").await.unwrap_err();
+    let unknown = client.terminals().attach("other").await.unwrap_err();
     assert!(matches!(&unknown, Error::Exec(failure) if failure.kind == ExecFailureKind::NotFound));
 
     // It keeps running without handles.
     drop(theirs);
-    drop(visitor);
+    drop(client);
     drop(ours);
     let again = vm.terminals().attach("shared").await.unwrap();
-    wait_for_text(&again, "^from the visitor").await;
+    wait_for_text(&again, "^from the client").await;
     again.set_tag("renamed").await.unwrap();
     assert_eq!(again.info().await.unwrap().tag, "renamed");
     assert!(vm.terminals().find("shared").await.unwrap().is_none());

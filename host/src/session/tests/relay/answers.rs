@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn a_visitor_learns_what_the_agent_said_of_itself() {
+async fn a_client_learns_what_the_agent_said_of_itself() {
     let (session, mut guest) = owner().await;
     let client = new_client(&session).await;
     assert_eq!(client.peer(), session.peer());
@@ -11,7 +11,7 @@ async fn a_visitor_learns_what_the_agent_said_of_itself() {
 }
 
 #[tokio::test]
-async fn a_visitor_runs_a_process_with_input_and_output() {
+async fn a_client_runs_a_process_with_input_and_output() {
     let (session, mut guest) = owner().await;
     let client = new_client(&session).await;
     let (mut stream, id) = open_for(&client, &mut guest, 77).await;
@@ -73,7 +73,7 @@ async fn a_visitor_runs_a_process_with_input_and_output() {
 }
 
 #[tokio::test]
-async fn a_visitors_input_waits_for_the_guest() {
+async fn a_clients_input_waits_for_the_guest() {
     let (session, mut guest) = owner().await;
     let client = new_client(&session).await;
     let (stream, id) = open_for(&client, &mut guest, 1).await;
@@ -91,7 +91,7 @@ async fn a_visitors_input_waits_for_the_guest() {
 }
 
 #[tokio::test]
-async fn every_answer_reaches_the_visitor() {
+async fn every_answer_reaches_the_client() {
     let (session, mut guest) = owner().await;
     let client = new_client(&session).await;
     let process = Selector::Id(ID);
@@ -150,7 +150,7 @@ async fn every_answer_reaches_the_visitor() {
 }
 
 #[tokio::test]
-async fn a_visitor_watches_a_process_with_gaps() {
+async fn a_client_watches_a_process_with_gaps() {
     let (session, mut guest) = owner().await;
     let client = new_client(&session).await;
     let requested = Attach {
@@ -199,7 +199,7 @@ async fn a_visitor_watches_a_process_with_gaps() {
 }
 
 #[tokio::test]
-async fn a_visitor_does_not_notice_that_the_owners_link_is_made_anew() {
+async fn a_client_does_not_notice_that_the_owners_link_is_made_anew() {
     let (session, mut guest) = owner().await;
     let client = new_client(&session).await;
     let (mut stream, id) = open_for(&client, &mut guest, 31).await;
@@ -237,7 +237,7 @@ async fn a_visitor_does_not_notice_that_the_owners_link_is_made_anew() {
 }
 
 #[tokio::test]
-async fn visitors_do_not_see_each_others_streams() {
+async fn clients_do_not_see_each_others_streams() {
     let (session, mut guest) = owner().await;
     let (first, second) = (new_client(&session).await, new_client(&session).await);
     let (mut one, one_id) = start_for(&first, &mut guest, 1).await;
@@ -259,7 +259,7 @@ async fn visitors_do_not_see_each_others_streams() {
 }
 
 #[tokio::test]
-async fn a_failure_in_words_that_are_not_safe_reaches_the_visitor() {
+async fn a_failure_in_words_that_are_not_safe_reaches_the_client() {
     let (session, mut guest) = owner().await;
     let client = new_client(&session).await;
     let (mut stream, id) = open_for(&client, &mut guest, 1).await;
@@ -275,7 +275,7 @@ async fn a_failure_in_words_that_are_not_safe_reaches_the_visitor() {
 }
 
 #[tokio::test]
-async fn an_agent_with_a_name_that_is_not_safe_can_be_visited() {
+async fn a_client_can_attach_to_an_agent_with_a_name_that_is_not_safe() {
     let (host, guest) = UnixStream::pair().unwrap();
     let mut guest = Guest::new(guest);
     let name = "\x1b".repeat(vmcell_wire::limits::MAX_BUILD);

@@ -4,7 +4,7 @@ use super::*;
 
 /// The client's window applies to the relay; the guest does not see it.
 #[tokio::test]
-async fn a_visitor_with_a_small_window_gets_everything_in_pieces_that_fit() {
+async fn a_client_with_a_small_window_gets_everything_in_pieces_that_fit() {
     let (session, mut guest) = owner().await;
     let mut raw = RawClient::after_hello(&session, 100).await;
     let id = raw.ask(9, &exec()).await;
@@ -40,7 +40,7 @@ async fn a_visitor_with_a_small_window_gets_everything_in_pieces_that_fit() {
 }
 
 #[tokio::test]
-async fn a_visitor_that_does_not_read_stops_only_its_own_stream() {
+async fn a_client_that_does_not_read_stops_only_its_own_stream() {
     let (session, mut guest) = owner().await;
     let lazy = new_client(&session).await;
     let (mut stalled, stalled_id) = start_for(&lazy, &mut guest, 1).await;
@@ -69,7 +69,7 @@ async fn a_visitor_that_does_not_read_stops_only_its_own_stream() {
 }
 
 #[tokio::test]
-async fn one_output_that_a_visitor_does_not_read_does_not_stop_the_other() {
+async fn one_output_that_a_client_does_not_read_does_not_stop_the_other() {
     let (session, mut guest) = owner().await;
     let client = new_client(&session).await;
     let (stream, id) = start_for(&client, &mut guest, 1).await;
@@ -82,7 +82,7 @@ async fn one_output_that_a_visitor_does_not_read_does_not_stop_the_other() {
 
 /// A client may grant credit and then not read.
 #[tokio::test]
-async fn a_visitor_that_grants_credit_and_does_not_read_is_not_hoarded_for() {
+async fn a_client_that_grants_credit_and_does_not_read_is_not_hoarded_for() {
     let (session, mut guest) = owner().await;
     let mut raw = RawClient::after_hello(&session, WINDOW).await;
     let id = raw.ask(1, &exec()).await;
@@ -99,12 +99,12 @@ async fn a_visitor_that_grants_credit_and_does_not_read_is_not_hoarded_for() {
     }
     assert!(
         sent <= 6 * 1024 * 1024,
-        "{sent} bytes wait for a visitor that does not read"
+        "{sent} bytes wait for a client that does not read"
     );
 }
 
 #[tokio::test]
-async fn a_visitor_that_asks_and_asks_and_does_not_read_is_shown_out() {
+async fn a_client_that_asks_and_asks_and_does_not_read_is_disconnected() {
     let (session, mut guest) = owner().await;
     let mut raw = RawClient::after_hello(&session, WINDOW).await;
     // Each one is refused with a short message.
@@ -121,7 +121,7 @@ async fn a_visitor_that_asks_and_asks_and_does_not_read_is_shown_out() {
 }
 
 #[tokio::test]
-async fn a_visitor_that_never_pauses_does_not_stop_a_runtime_of_one_thread() {
+async fn a_client_that_never_pauses_does_not_stop_a_runtime_of_one_thread() {
     let (session, mut guest) = owner().await;
     let raw = RawClient::after_hello(&session, WINDOW).await;
     let garbage = frames(|out| encode::ack(out, StreamId::new(1).unwrap())).repeat(8192);
@@ -130,6 +130,6 @@ async fn a_visitor_that_never_pauses_does_not_stop_a_runtime_of_one_thread() {
     flood.stop();
     assert!(
         flood.was_interrupted().await,
-        "nothing else ran before the visitor was finished"
+        "nothing else ran before the client was finished"
     );
 }

@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn a_visitor_that_leaves_takes_its_streams_along() {
+async fn a_client_that_leaves_takes_its_streams_along() {
     for breach in [false, true] {
         let (session, mut guest) = owner().await;
         let mut kept = open(&session, &mut guest).await;
@@ -36,7 +36,7 @@ async fn a_visitor_that_leaves_takes_its_streams_along() {
 }
 
 #[tokio::test]
-async fn a_stream_that_a_visitor_drops_is_cancelled_and_its_place_is_free() {
+async fn a_stream_that_a_client_drops_is_cancelled_and_its_place_is_free() {
     let (session, mut guest) = owner().await;
     let client = new_client(&session).await;
     for _ in 0..3 {
@@ -52,7 +52,7 @@ async fn a_stream_that_a_visitor_drops_is_cancelled_and_its_place_is_free() {
 
 /// It gets the close without reading the output before it.
 #[tokio::test]
-async fn a_visitor_that_cancels_hears_of_the_end_without_reading() {
+async fn a_client_that_cancels_hears_of_the_end_without_reading() {
     let (session, mut guest) = owner().await;
     let client = new_client(&session).await;
     let (mut stream, id) = start_for(&client, &mut guest, 1).await;
@@ -78,7 +78,7 @@ async fn a_visitor_that_cancels_hears_of_the_end_without_reading() {
 
 /// As above, when the process has ended and only its output is left.
 #[tokio::test]
-async fn a_visitor_that_cancels_late_hears_of_the_end_without_reading() {
+async fn a_client_that_cancels_late_hears_of_the_end_without_reading() {
     let (session, mut guest) = owner().await;
     let client = new_client(&session).await;
     let (mut stream, id) = start_for(&client, &mut guest, 1).await;
@@ -96,7 +96,7 @@ async fn a_visitor_that_cancels_late_hears_of_the_end_without_reading() {
 }
 
 #[tokio::test]
-async fn the_visit_ends_with_the_owners_session() {
+async fn the_connection_of_a_client_ends_with_the_owners_session() {
     // The owner may have dropped its session already, so that only the relay holds
     // it.
     for owner_first in [false, true] {

@@ -28,7 +28,7 @@ async fn opened(guest: &mut Guest) -> StreamId {
 }
 
 #[tokio::test]
-async fn the_state_of_a_service_reaches_a_visitor_as_it_is() {
+async fn the_state_of_a_service_reaches_a_client_as_it_is() {
     let (session, mut guest) = owner().await;
     let client = new_client(&session).await;
     let look = Request::Service(ServiceRequest::GetState { name: "web" });
@@ -40,7 +40,7 @@ async fn the_state_of_a_service_reaches_a_visitor_as_it_is() {
 }
 
 #[tokio::test]
-async fn a_visitor_lists_services() {
+async fn a_client_lists_services() {
     let (session, mut guest) = owner().await;
     let client = new_client(&session).await;
     let list = Request::Service(ServiceRequest::List { after: "" });
@@ -67,7 +67,7 @@ async fn a_visitor_lists_services() {
 }
 
 #[tokio::test]
-async fn a_visitor_follows_a_log_over_a_link_that_breaks_behind_the_owner() {
+async fn a_client_follows_a_log_over_a_link_that_breaks_behind_the_owner() {
     let (session, mut guest) = owner().await;
     let client = new_client(&session).await;
     let logs = ReadLog {
@@ -116,7 +116,7 @@ async fn a_visitor_follows_a_log_over_a_link_that_breaks_behind_the_owner() {
 }
 
 #[tokio::test]
-async fn a_visitor_has_a_connection_with_two_ways_and_two_ends() {
+async fn a_client_has_a_connection_with_two_ways_and_two_ends() {
     let (session, mut guest) = owner().await;
     let client = new_client(&session).await;
     let mut stream = client.open(&Request::Dial { port: 80 }).unwrap();

@@ -43,7 +43,7 @@ async fn a_request_that_the_owner_does_not_know_is_refused() {
 }
 
 #[tokio::test]
-async fn a_visitor_that_breaks_the_protocol_ends_its_own_visit_only() {
+async fn a_client_that_breaks_the_protocol_ends_its_own_connection_only() {
     let id = StreamId::new(1).unwrap();
     let start = frames(|out| encode::open(out, id, &exec()).unwrap());
     let start_again = start.clone();
@@ -86,7 +86,7 @@ async fn a_visitor_that_breaks_the_protocol_ends_its_own_visit_only() {
 }
 
 #[tokio::test]
-async fn who_does_not_say_hello_first_is_shown_out() {
+async fn who_does_not_say_hello_first_is_disconnected() {
     let (session, mut guest) = owner().await;
     let mut raw = RawClient::new(&session);
     raw.ask(1, &Request::Ping).await;

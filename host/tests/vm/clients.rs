@@ -1,6 +1,6 @@
 //! Programs that attach to a VM that another program owns.
 //!
-//! Here they are tasks of one program, which makes no difference: a visitor
+//! Here they are tasks of one program, which makes no difference: a client
 //! only has a socket.
 
 use std::{os::unix::process::CommandExt, time::Duration};
@@ -10,7 +10,7 @@ use vmcell::{Cause, Command, End, Error, ExecEvent, ReadFrom, Vm};
 use crate::{builder, processes::VmmProcess, start};
 
 #[tokio::test]
-async fn a_visitor_finds_a_vm_uses_it_and_leaves_it_alone() {
+async fn a_client_finds_a_vm_uses_it_and_leaves_it_alone() {
     let id = format!("visited-{}", std::process::id());
     let vm = builder().id(&id).start().await.unwrap();
     let taken = builder().id(&id).start().await.unwrap_err();
@@ -23,9 +23,9 @@ async fn a_visitor_finds_a_vm_uses_it_and_leaves_it_alone() {
 
     let owners = vm.spawn(Command::shell("echo mine; sleep 1000").tag("owners"));
     let owners = owners.await.unwrap();
-    let visitor = Vm::attach(&id).await.unwrap();
-    assert!(visitor.health().await.is_healthy());
-    let output = visitor
+    let client = Vm::attach(&id).await.unwrap();
+    assert!(client.health().await.is_healthy());
+    let output = client
         .exec_with(["tee", "/dev/stderr"], |command| command.stdin("hello"))
         .await
         .unwrap();
@@ -33,7 +33,7 @@ async fn a_visitor_finds_a_vm_uses_it_and_leaves_it_alone() {
         (output.stdout, output.stderr),
         (b"hello".to_vec(), b"hello".to_vec())
     );
-    let mut log = visitor
+    let mut log = client
         .processes()
         .attach("owners", ReadFrom::Start)
         .unwrap();
@@ -41,19 +41,19 @@ async fn a_visitor_finds_a_vm_uses_it_and_leaves_it_alone() {
         log.next().await.unwrap(),
         Some(ExecEvent::Stdout("mine\n".into()))
     );
-    let visitors = visitor.spawn(Command::from_argv(["sleep", "1000"]).tag("visitors"));
-    visitors.await.unwrap();
+    let clients = client.spawn(Command::from_argv(["sleep", "1000"]).tag("clients"));
+    clients.await.unwrap();
 
-    // When a visitor leaves, its foreground commands end, and nothing else.
-    let mut foreground = visitor
+    // When a client leaves, its foreground commands end, and nothing else.
+    let mut foreground = client
         .exec_stream(Command::from_argv(["sleep", "1000"]).tag("foreground"))
         .unwrap();
     foreground.next().await.unwrap();
     let process = vm.processes().find("foreground").await.unwrap();
-    drop((visitor, log, foreground));
+    drop((client, log, foreground));
     assert_eq!(process.wait().await.unwrap().cause, Cause::Killed);
     owners.signal(0).await.unwrap();
-    vm.processes().signal("visitors", 0).await.unwrap();
+    vm.processes().signal("clients", 0).await.unwrap();
 
     vm.kill().await;
     let error = Vm::attach(&id).await.unwrap_err();
@@ -63,13 +63,13 @@ async fn a_visitor_finds_a_vm_uses_it_and_leaves_it_alone() {
 }
 
 #[tokio::test]
-async fn megabytes_go_through_a_visit_while_the_owner_works_and_links_break() {
+async fn megabytes_go_to_a_client_while_the_owner_works_and_links_break() {
     let vm = start().await;
-    let visitor = Vm::attach(vm.id()).await.unwrap();
+    let client = Vm::attach(vm.id()).await.unwrap();
     let bytes: Vec<u8> = (0..3_000_000u32)
         .map(|index| (index.wrapping_mul(2_654_435_761) >> 24) as u8)
         .collect();
-    let copying = visitor.exec_with(["cat"], |command| command.stdin(bytes.clone()));
+    let copying = client.exec_with(["cat"], |command| command.stdin(bytes.clone()));
     let working = async {
         for _ in 0..20 {
             assert!(vm.exec(["true"]).await.unwrap().success());
@@ -81,31 +81,31 @@ async fn megabytes_go_through_a_visit_while_the_owner_works_and_links_break() {
 }
 
 #[tokio::test]
-async fn a_visitor_that_does_not_read_stops_nobody_else() {
+async fn a_client_that_does_not_read_stops_nobody_else() {
     let vm = start().await;
-    let visitor = Vm::attach(vm.id()).await.unwrap();
-    let mut flood = visitor.exec_stream(Command::new("yes")).unwrap();
+    let client = Vm::attach(vm.id()).await.unwrap();
+    let mut flood = client.exec_stream(Command::new("yes")).unwrap();
     flood.next().await.unwrap();
     for _ in 0..30 {
         assert!(vm.exec(["true"]).await.unwrap().success());
-        assert!(visitor.exec(["true"]).await.unwrap().success());
+        assert!(client.exec(["true"]).await.unwrap().success());
     }
     drop(flood);
 }
 
 #[tokio::test]
-async fn a_visitor_can_end_the_vm_and_hears_when_it_ends() {
+async fn a_client_can_end_the_vm_and_hears_when_it_ends() {
     for stop in [true, false] {
         let vm = start().await;
         let process = VmmProcess::of(&vm);
-        let visitor = Vm::attach(vm.id()).await.unwrap();
+        let client = Vm::attach(vm.id()).await.unwrap();
         let bystander = Vm::attach(vm.id()).await.unwrap();
         let running = bystander.exec(["sleep", "1000"]);
         let end = if stop { End::Stopped } else { End::Killed };
         let ending = async {
             match stop {
-                true => visitor.stop().await.unwrap(),
-                false => visitor.kill().await,
+                true => client.stop().await.unwrap(),
+                false => client.kill().await,
             }
         };
         let (ran, ()) = tokio::join!(running, ending);
@@ -152,7 +152,7 @@ async fn a_stranger_gets_not_a_word() {
     // access.
     let attempt = tokio::task::spawn_blocking(move || {
         std::process::Command::new("/proc/self/exe")
-            .args(["--exact", "visitors::strangers_attempt", "--nocapture"])
+            .args(["--exact", "clients::strangers_attempt", "--nocapture"])
             .env(TARGET_VM, target)
             .uid(65534)
             .gid(65534)
