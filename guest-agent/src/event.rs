@@ -14,7 +14,8 @@ use rustix::{
 use vmcell_wire::Channel;
 
 use crate::{
-    clock::Moment, link::LinkId, port::ConnectionId, process::ProcessId, service::ServiceId,
+    clock::Moment,
+    ids::{ConnectionId, LinkId, ProcessId, ServiceId},
 };
 
 /// An event that wakes the agent.

@@ -40,6 +40,7 @@ mod deadlines;
 mod dispatch;
 mod event;
 mod files;
+mod ids;
 mod job;
 mod kernel_log;
 mod link;

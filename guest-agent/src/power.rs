@@ -22,7 +22,7 @@ use crate::{
     agent::Agent,
     boot::{self, RootDisk},
     clock::Moment,
-    process::Caller,
+    ids::Caller,
     sys,
 };
 

@@ -1,5 +1,5 @@
 use crate::{
-    job::Jobs, link::LinkId, port::Connections, process::Processes, service::Services,
+    ids::LinkId, job::Jobs, port::Connections, process::Processes, service::Services,
     write_back::WriteBack,
 };
 

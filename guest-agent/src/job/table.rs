@@ -6,17 +6,9 @@ use vmcell_wire::{Failure, FailureKind, Outcome, Request, Stage};
 use super::worker_handle::WorkerHandle;
 use crate::{
     event::{Event, Poller},
-    link::LinkId,
-    process::Caller,
+    ids::{Caller, JobId, LinkId},
     sys::Consumer,
 };
-
-/// Identifies a job: the slot of its worker, and the number of the job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct JobId {
-    slot: u32,
-    number: u32,
-}
 
 /// All workers and their jobs.
 pub(crate) struct Jobs {

@@ -27,7 +27,7 @@ use vmcell_wire::{
 };
 
 use crate::{
-    process::{Caller, ProcessId},
+    ids::{Caller, LinkId, ProcessId},
     tasks::Tasks,
 };
 use outgoing::{Outgoing, Written};
@@ -39,10 +39,6 @@ pub(crate) use peer::is_from_host;
 pub(crate) use stream::{
     JobStream, PortStream, ProcessStream, ReadPosition, ServiceStream, Stream, WaitCondition,
 };
-
-/// The id of a link: its index in the agent's list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct LinkId(pub(crate) u32);
 
 /// The transport of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,10 @@ use rustix::{fd::OwnedFd, io::Errno};
 use vmcell_wire::{Channel, Header, StreamId, WireError, encode};
 
 use super::{LinkError, staged::StagedFrames};
-use crate::{job::JobId, process::ProcessId, tasks::Tasks};
+use crate::{
+    ids::{JobId, ProcessId},
+    tasks::Tasks,
+};
 
 /// The frames to be written to a link.
 pub(crate) struct Outgoing {

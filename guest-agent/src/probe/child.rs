@@ -16,12 +16,7 @@ use super::{
     tcp::{AttemptError, dial, until},
     unix,
 };
-use crate::{
-    clock::Moment,
-    event::Event,
-    service::{Context, ServiceId},
-    sys,
-};
+use crate::{clock::Moment, event::Event, ids::ServiceId, service::Context, sys};
 
 /// A forked child of the agent that probes a service, as the agent sees it.
 ///

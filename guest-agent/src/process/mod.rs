@@ -38,9 +38,13 @@ mod termination;
 use alloc::vec::Vec;
 
 use rustix::process::Pid;
-use vmcell_wire::{Channel, Position, ProcessEntry, ProcessMode, StreamId};
+use vmcell_wire::{Channel, Position, ProcessEntry, ProcessMode};
 
-use crate::{cgroup::Cgroup, clock::Moment, link::LinkId};
+use crate::{
+    cgroup::Cgroup,
+    clock::Moment,
+    ids::{Caller, ProcessId},
+};
 
 pub(crate) use input::{INPUT_WINDOW, Input, InputState};
 pub(crate) use launching::LAUNCH_CHECK_DELAY_MS;
@@ -59,18 +63,6 @@ use terminal::Terminal;
 /// How long an ended process waits for descendants that keep its outputs open.
 /// For those that were killed it waits longer.
 pub(crate) const TREE_GRACE_MS: u64 = 500;
-
-/// The id of a process, unique while the agent runs. Not a pid, which the
-/// kernel reuses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct ProcessId(pub(crate) u32);
-
-/// The global name of a stream: its link and its id there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Caller {
-    pub(crate) link: LinkId,
-    pub(crate) stream: StreamId,
-}
 
 pub(crate) struct Process {
     pub(crate) pid: Pid,

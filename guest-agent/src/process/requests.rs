@@ -7,12 +7,12 @@ use vmcell_wire::{
 };
 
 use super::{
-    Caller, KillReason, Output, Process, ProcessId, Role, spawn::raw_errno, streams::Outputs,
-    terminal::NewTerminal,
+    KillReason, Output, Process, Role, spawn::raw_errno, streams::Outputs, terminal::NewTerminal,
 };
 use crate::{
     agent::Agent,
     clock::Moment,
+    ids::{Caller, ProcessId},
     link::{LinkError, LinkSession, ProcessStream, ReadPosition, Stream},
 };
 

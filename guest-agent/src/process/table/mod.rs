@@ -9,15 +9,14 @@ use vmcell_wire::{
 };
 
 use super::{
-    Caller, KillReason, Process, ProcessId, Role, Spawner, identity::is_tag, spawn::raw_errno,
-    streams::Outputs,
+    KillReason, Process, Role, Spawner, identity::is_tag, spawn::raw_errno, streams::Outputs,
 };
 use crate::{
     cgroup::{Cgroup, Cgroups},
     deadlines::{Deadlines, Purpose},
     event::{Event, Poller},
+    ids::{Caller, LinkId, ProcessId},
     kernel_log::KernelLog,
-    link::LinkId,
     sys::ResourceLimit,
 };
 use lingering::Lingering;

@@ -9,9 +9,8 @@ use crate::{
     clock::Moment,
     deadlines::Purpose,
     event::Poller,
-    process::{
-        Caller, KillReason, Process, ProcessId, Role, TREE_GRACE_MS, launching::LaunchState,
-    },
+    ids::{Caller, ProcessId},
+    process::{KillReason, Process, Role, TREE_GRACE_MS, launching::LaunchState},
     sys::{Reaped, reap},
 };
 

@@ -24,8 +24,8 @@ use alloc::vec::Vec;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use vmcell_wire::terminal::{Size, UnreadOutput};
 
-use super::{Caller, Output, Process};
-use crate::link::ReadPosition;
+use super::{Output, Process};
+use crate::{ids::Caller, link::ReadPosition};
 use writers::Writers;
 
 pub(super) use pty::open_pty;
