@@ -46,8 +46,8 @@ fn how_a_run_ends_decides_what_follows() {
     for (script, policy, phase) in [
         ("exit 0", RestartPolicy::Never, "Stopped"),
         ("exit 0", RestartPolicy::OnFailure, "Stopped"),
-        ("exit 3", RestartPolicy::Never, "Failed(Died)"),
-        ("kill -9 $$", RestartPolicy::Never, "Failed(Died)"),
+        ("exit 3", RestartPolicy::Never, "Failed(Exited)"),
+        ("kill -9 $$", RestartPolicy::Never, "Failed(Exited)"),
     ] {
         let name = "service";
         start(&mut host, name, &Config::new(script).policy(policy));

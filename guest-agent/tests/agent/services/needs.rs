@@ -75,12 +75,18 @@ fn a_need_that_fails_or_is_stopped_fails_who_needs_it() {
     start(&mut host, "api", &Config::idle().needs(&["db"]));
     start(&mut host, "web", &Config::idle().needs(&["api"]));
     kill(&mut host, "db");
-    assert_eq!(until_over(&mut host, "db").phase, "Failed(Died)");
-    assert_eq!(until_over(&mut host, "api").phase, "Failed(Need(\"db\"))");
-    assert_eq!(until_over(&mut host, "web").phase, "Failed(Need(\"api\"))");
+    assert_eq!(until_over(&mut host, "db").phase, "Failed(Exited)");
+    assert_eq!(
+        until_over(&mut host, "api").phase,
+        "Failed(DependencyFailed(\"db\"))"
+    );
+    assert_eq!(
+        until_over(&mut host, "web").phase,
+        "Failed(DependencyFailed(\"api\"))"
+    );
     // One that is stopped from the beginning does so at once.
     let late = start(&mut host, "late", &Config::idle().needs(&["db"]));
-    assert_eq!(late.phase, "Failed(Need(\"db\"))");
+    assert_eq!(late.phase, "Failed(DependencyFailed(\"db\"))");
     // One that runs already keeps running.
     start(&mut host, "db", &Config::idle());
     assert_eq!(restart(&mut host, "late").phase, "Running");

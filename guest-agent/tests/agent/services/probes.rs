@@ -227,7 +227,7 @@ fn last_words_without_an_end_of_line_count() {
         .policy(RestartPolicy::Always);
     start(&mut host, "mute", &service);
     let over = until_over(&mut host, "mute");
-    assert_eq!((over.phase.as_str(), over.restarts), ("Failed(Died)", 0));
+    assert_eq!((over.phase.as_str(), over.restarts), ("Failed(Exited)", 0));
 }
 
 #[test]

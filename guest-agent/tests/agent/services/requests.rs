@@ -294,7 +294,7 @@ fn the_process_of_a_service_is_known_and_cannot_be_forgotten() {
     // The process itself handles a signal.
     let signalled = host.ask(&Request::Signal { process, signal: 9 });
     assert!(matches!(signalled, Reply::Done(_)));
-    assert_eq!(until_over(&mut host, "web").phase, "Failed(Died)");
+    assert_eq!(until_over(&mut host, "web").phase, "Failed(Exited)");
 }
 
 #[test]
