@@ -262,6 +262,7 @@ impl Jobs {
             let number = u16::try_from(errno.raw_os_error()).unwrap_or(0);
             Failure::from_errno(number, Stage::File, "starting a worker")
         })?;
+        poller.add_child(worker.pid);
         if poller
             .watch(&worker.agent_wakeup, Event::Worker(id))
             .is_err()

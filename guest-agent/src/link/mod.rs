@@ -36,9 +36,13 @@ use stream::Filled;
 use streams::Streams;
 
 pub(crate) use peer::is_from_host;
-pub(crate) use stream::{
-    JobStream, PortStream, ProcessStream, ReadPosition, ServiceStream, Stream, WaitCondition,
-};
+#[cfg(feature = "files")]
+pub(crate) use stream::JobStream;
+#[cfg(feature = "ports")]
+pub(crate) use stream::PortStream;
+pub(crate) use stream::{ProcessStream, ReadPosition, Stream};
+#[cfg(feature = "services")]
+pub(crate) use stream::{ServiceStream, WaitCondition};
 
 /// The transport of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

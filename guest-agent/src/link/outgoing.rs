@@ -4,10 +4,9 @@ use rustix::{fd::OwnedFd, io::Errno};
 use vmcell_wire::{Channel, Header, StreamId, WireError, encode};
 
 use super::{LinkError, staged::StagedFrames};
-use crate::{
-    ids::{JobId, ProcessId},
-    tasks::Tasks,
-};
+#[cfg(feature = "files")]
+use crate::ids::JobId;
+use crate::{ids::ProcessId, tasks::Tasks};
 
 /// The frames to be written to a link.
 pub(crate) struct Outgoing {
@@ -43,6 +42,7 @@ pub(super) enum PayloadSource {
     /// An output ring of a process.
     Process(ProcessId, Channel),
     /// The output of a job.
+    #[cfg(feature = "files")]
     Job(JobId),
 }
 
@@ -50,6 +50,7 @@ impl PayloadSource {
     fn channel(self) -> Channel {
         match self {
             Self::Process(_, channel) => channel,
+            #[cfg(feature = "files")]
             Self::Job(_) => Channel::Stdout,
         }
     }
@@ -342,6 +343,7 @@ impl FrameInFlight {
                 let ring = process.output_mut(channel)?.ring_mut();
                 ring.with_prefix(self.offset, &self.header, write)
             }
+            #[cfg(feature = "files")]
             PayloadSource::Job(job) => {
                 let output = tasks.jobs.output(job)?;
                 output.with_prefix(self.offset, &self.header, write)
@@ -375,6 +377,7 @@ impl FrameInFlight {
                 .get_mut(process)
                 .and_then(|process| process.output_mut(channel))
                 .map_or([&[], &[]], |output| output.ring().bytes_from(self.offset)),
+            #[cfg(feature = "files")]
             PayloadSource::Job(job) => match tasks.jobs.output(job) {
                 Some(output) => [output.bytes_from(self.offset), &[]],
                 None => [&[], &[]],

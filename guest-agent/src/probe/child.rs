@@ -168,6 +168,7 @@ fn start(
     rustix::fs::fcntl_setfl(&ours, OFlags::NONBLOCK)?;
     context.poller.watch(&ours, Event::Probe(service))?;
     let pid = sys::fork([theirs], |[reports]| run_attempts(&reports, probe, timing))?;
+    context.poller.add_child(pid);
     Ok((pid, ours))
 }
 

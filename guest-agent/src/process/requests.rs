@@ -257,8 +257,8 @@ impl Agent {
         }
         let waiting = ProcessStream::killer(caller, id);
         session.streams.insert(stream, Stream::Process(waiting));
-        // It may have ended already; otherwise SIGCHLD will follow.
-        self.reap();
+        // It may have ended already; otherwise its end will follow.
+        self.tasks.processes.check_ended_soon();
         Ok(())
     }
 
