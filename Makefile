@@ -49,6 +49,9 @@ features: tools ## Check each library without features, with each feature alone,
 		cargo clippy --package vmcell-tree --no-default-features --features "$$features" -- -D warnings && \
 		cargo clippy --package vmcell-disk --no-default-features --features "$$features" -- -D warnings || exit; \
 	done
+	for features in '' files ports services terminals; do \
+		cargo clippy --package vmcell-agent --no-default-features --features "$$features" -- -D warnings || exit; \
+	done
 	for features in '' archive terminal conformance; do \
 		cargo clippy --package vmcell --no-default-features --features "$$features" -- -D warnings || exit; \
 	done

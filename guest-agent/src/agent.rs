@@ -1,104 +1,69 @@
 use alloc::{boxed::Box, vec, vec::Vec};
+use core::time::Duration;
 
 use rustix::{
-    fd::OwnedFd,
+    fd::{AsFd, BorrowedFd, OwnedFd},
     fs::OFlags,
     io::Errno,
     net::{SocketFlags, accept_with},
-    process::{getpid, set_child_subreaper},
+    process::Pid,
 };
 use vmcell_wire::Outcome;
 
 use crate::{
-    boot::{self, Booted, RootDisk},
-    cgroup::Cgroups,
+    child_exit::{ChildExit, ResourceUsage},
     clock::Moment,
-    console::Console,
+    diagnostic::Diagnostic,
     event::{Batch, Event, Poller},
-    job::Jobs,
-    link::{Link, LinkError, LinkId, LinkSession, Medium, Received, Turn, is_from_host},
-    port::Connections,
-    power::PowerOff,
-    process::{Caller, Processes},
-    service::Services,
-    sys::{
-        SignalFd, raise_descriptor_limit, reset_and_block_signals, set_cloexec_on_all,
-        use_batch_scheduling, vsock_peer,
-    },
+    ids::{Caller, LinkId},
+    kernel_error::KernelError,
+    link::{Link, LinkError, LinkSession, Medium, Received, Turn, is_from_host},
+    power::{PowerControl, PowerOff},
+    process::Processes,
+    sys::vsock_peer,
     tasks::Tasks,
     write_back::WriteBack,
 };
 
-/// The configuration of an [`Agent`].
-pub struct AgentConfig<'a> {
-    /// The boot id that the hello reports.
-    pub boot_id: [u8; 16],
-    /// The key that starts a reset on a virtio-serial port.
-    pub reset_key: [u8; 16],
-    /// Whether the agent may set the clock. It may not where other programs
-    /// share that clock.
-    pub has_clock: bool,
-    /// The directory of the cgroup hierarchy; `None`: no cgroups.
-    pub cgroups: Option<&'a str>,
-    /// A listening socket on which hosts may connect: a Unix socket, or vsock.
-    pub listener: Option<OwnedFd>,
-    /// Open virtio-serial ports.
-    pub ports: Vec<OwnedFd>,
-    /// Where errors are logged.
-    pub console: Console,
-    /// Whether the agent is PID 1. Powering off then ends every process of the
-    /// guest, otherwise only those that the agent started.
-    pub is_init: bool,
-    /// The kind of disk that holds the root file system.
-    pub root_disk: RootDisk,
-    /// How long a foreground process that lost its link waits to be resumed.
-    pub resume_grace_ms: u64,
-}
-
-impl AgentConfig<'_> {
-    /// The default of [`resume_grace_ms`](Self::resume_grace_ms).
-    pub const RESUME_GRACE_MS: u64 = 10_000;
-}
-
-/// Why an agent stopped. All its processes have ended by then.
+/// Whether the agent goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StopReason {
-    /// A host requested a power-off.
-    PowerOff,
-    /// A signal asked the agent to terminate.
-    Signal,
+#[must_use]
+pub enum Progress {
+    /// The agent serves hosts.
+    Serving,
+    /// A host has requested a power-off, all processes have ended, and the host
+    /// knows whether the disk is clean. The program switches the machine off now,
+    /// or ends.
+    PoweredOff,
 }
 
-/// Serves a booted guest as its PID 1 until it is to be powered off.
+/// What an [`Agent`] is made of.
+pub(crate) struct AgentParts {
+    pub(crate) poller: Poller,
+    pub(crate) processes: Processes,
+    pub(crate) boot_id: [u8; 16],
+    pub(crate) has_clock: bool,
+    pub(crate) power_control: Option<Box<dyn PowerControl>>,
+    pub(crate) write_back: bool,
+    pub(crate) on_diagnostic: Option<DiagnosticHandler>,
+}
+
+/// What the program does with a [`Diagnostic`].
+pub(crate) type DiagnosticHandler = Box<dyn FnMut(&Diagnostic)>;
+
+/// The agent: owns every link and every process.
 ///
-/// # Errors
-/// A system call that the agent depends on failed.
-pub fn serve_guest(booted: Booted) -> Result<StopReason, Errno> {
-    let agent = Agent::new(AgentConfig {
-        boot_id: booted.boot_id,
-        reset_key: booted.reset_key,
-        has_clock: booted.has_clock,
-        cgroups: booted.has_cgroups.then_some(boot::CGROUPS),
-        listener: booted.listener,
-        ports: booted.ports,
-        console: booted.console,
-        is_init: true,
-        root_disk: booted.root_disk,
-        resume_grace_ms: AgentConfig::RESUME_GRACE_MS,
-    })?;
-    agent.run()
-}
-
-/// The agent: owns every link and every process, and runs the event loop.
+/// The program that runs it calls [`turn`](Self::turn) whenever its descriptor
+/// ([`AsFd`]) is readable or its [`timeout`](Self::timeout) is over. Dropping it
+/// kills its processes.
 pub struct Agent {
     pub(crate) poller: Poller,
     pub(crate) tasks: Tasks,
     pub(crate) power: Option<PowerOff>,
+    /// `None`: power-off requests are rejected.
+    pub(crate) power_control: Option<Box<dyn PowerControl>>,
     pub(crate) boot_id: [u8; 16],
-    pub(crate) is_init: bool,
     pub(crate) has_clock: bool,
-    pub(crate) root_disk: RootDisk,
-    signals: SignalFd,
     listener: Option<OwnedFd>,
     /// When to retry `accept` after it ran out of descriptors. Edge-triggered
     /// epoll does not report those connections a second time.
@@ -111,8 +76,9 @@ pub struct Agent {
     flush_at: Option<Moment>,
     /// When low-priority work may begin; `None` before the first hello.
     idle_work_at: Option<Moment>,
+    batch: Batch,
     buffer: Box<[u8]>,
-    console: Console,
+    on_diagnostic: Option<DiagnosticHandler>,
 }
 
 /// The size of the receive buffer. A virtio-serial port returns at most a page
@@ -131,102 +97,158 @@ const IDLE_WORK_DELAY_MS: u64 = 250;
 /// The agent also retries whenever it has handled an event.
 const ACCEPT_RETRY_MS: u64 = 100;
 
+/// The longest sleep. A deadline may exceed what the kernel accepts, and an
+/// early wake-up does no harm.
+const LONGEST_SLEEP_NS: u64 = 3600 * 1_000_000_000;
+
 /// The maximum number of links. Further connections are rejected.
 const MAX_LINKS: usize = 64;
 
 impl Agent {
-    /// Creates an agent and registers its listener and ports with epoll.
-    ///
-    /// # Errors
-    /// A system call that the agent depends on failed.
-    pub fn new(config: AgentConfig<'_>) -> Result<Self, Errno> {
-        reset_and_block_signals()?;
-        set_cloexec_on_all()?;
-        use_batch_scheduling()?;
-        let descriptors = raise_descriptor_limit()?;
-        rustix::process::chdir("/")?;
-        if !config.is_init {
-            // Orphaned descendants are reparented to this process, as they are
-            // to PID 1.
-            set_child_subreaper(Some(getpid()))?;
-        }
-        let poller = Poller::new()?;
-        let signals = SignalFd::new()?;
-        poller.watch(&signals, Event::Signal)?;
-        if let Some(listener) = &config.listener {
-            rustix::fs::fcntl_setfl(listener, OFlags::NONBLOCK)?;
-            poller.watch(listener, Event::Listener)?;
-        }
-        let cgroups = config.cgroups.map(Cgroups::new).transpose()?;
-        let mut agent = Self {
-            poller,
-            tasks: Tasks {
-                processes: Processes::new(cgroups, descriptors, config.resume_grace_ms)?,
-                jobs: Jobs::new(),
-                services: Services::new(),
-                connections: Connections::new(),
-                write_back: WriteBack::new(config.root_disk),
-            },
+    /// Creates an agent without links.
+    pub(crate) fn new(parts: AgentParts) -> Self {
+        Self {
+            poller: parts.poller,
+            tasks: Tasks::new(parts.processes, WriteBack::new(parts.write_back)),
             power: None,
-            boot_id: config.boot_id,
-            is_init: config.is_init,
-            has_clock: config.has_clock,
-            root_disk: config.root_disk,
-            signals,
-            listener: config.listener,
+            power_control: parts.power_control,
+            boot_id: parts.boot_id,
+            has_clock: parts.has_clock,
+            listener: None,
             accept_retry_at: None,
             links: Vec::new(),
             links_to_serve: Vec::new(),
             flush_at: None,
             idle_work_at: None,
+            batch: Batch::new(),
             buffer: vec![0; RECEIVE_BUFFER].into_boxed_slice(),
-            console: config.console,
-        };
-        for port in config.ports {
-            let key = config.reset_key;
-            agent.add_link(port, Medium::Port { key })?;
+            on_diagnostic: parts.on_diagnostic,
         }
-        Ok(agent)
     }
 
-    /// Runs the event loop until the agent is asked to stop.
+    /// Does everything that can be done now, within bounds, and never blocks.
+    /// There may be more to do: then [`timeout`](Self::timeout) is zero.
     ///
     /// # Errors
-    /// Waiting for events or reading signals failed. The agent cannot recover
-    /// from that.
-    pub fn run(mut self) -> Result<StopReason, Errno> {
-        let mut batch = Batch::new();
-        loop {
-            self.tasks.processes.watch_full(&self.poller);
-            self.poller.wait(&mut batch, self.wake_up())?;
-            for event in batch.events() {
-                if self.handle(event)? == Some(StopReason::Signal) {
-                    self.tasks.processes.kill_all();
-                    return Ok(StopReason::Signal);
-                }
-            }
-            self.tasks.processes.expire(&self.poller);
-            self.tasks.processes.run_queued();
-            self.tasks.supervise_services(&self.poller);
-            while let Some(id) = self.tasks.next_awake() {
-                self.serve_soon(id);
-            }
-            for id in core::mem::take(&mut self.links_to_serve) {
-                self.serve(id);
-            }
-            self.tasks.jobs.notify_workers();
-            self.tasks.write_back.start_if_due();
-            self.flush_deferred();
-            if self.accept_retry_at.is_some() {
-                self.accept();
-            }
-            if self.advance_power_off() {
-                return Ok(StopReason::PowerOff);
-            }
-            if !self.has_work() && self.idle_work_at.is_some_and(|from| from <= Moment::now()) {
-                self.tasks.processes.prepare();
-            }
+    /// The kernel does not report events. The agent cannot recover from that.
+    pub fn turn(&mut self) -> Result<Progress, KernelError> {
+        let mut batch = core::mem::take(&mut self.batch);
+        let polled = self.poller.poll(&mut batch);
+        for event in batch.events() {
+            self.handle(event);
         }
+        self.batch = batch;
+        polled?;
+        self.poller.retry_children();
+        self.tasks.processes.settle_ended();
+        self.tasks.processes.expire(&self.poller);
+        self.tasks.processes.run_queued();
+        #[cfg(feature = "services")]
+        self.tasks.supervise_services(&self.poller);
+        while let Some(id) = self.tasks.next_awake() {
+            self.serve_soon(id);
+        }
+        for id in core::mem::take(&mut self.links_to_serve) {
+            self.serve(id);
+        }
+        self.tasks.jobs.notify_workers();
+        self.tasks.write_back.start_if_due(&self.poller);
+        self.flush_deferred();
+        if self.accept_retry_at.is_some() {
+            self.accept();
+        }
+        if self.advance_power_off() {
+            return Ok(Progress::PoweredOff);
+        }
+        if !self.has_work() && self.idle_work_at.is_some_and(|from| from <= Moment::now()) {
+            self.tasks.processes.prepare();
+        }
+        self.tasks.processes.watch_full(&self.poller);
+        Ok(Progress::Serving)
+    }
+
+    /// Returns how long the program may sleep before the next
+    /// [`turn`](Self::turn), if the descriptor does not become readable. `None`:
+    /// until then. It is out of date after any other call to the agent.
+    pub fn timeout(&self) -> Option<Duration> {
+        let deadline = self.wake_up()?;
+        let nanoseconds = deadline.nanoseconds_since(Moment::now());
+        Some(Duration::from_nanos(nanoseconds.min(LONGEST_SLEEP_NS)))
+    }
+
+    /// Takes a child that the program has reaped. Returns whether it was a child
+    /// of the agent.
+    ///
+    /// With [`Reaping::HandedOver`](crate::Reaping::HandedOver), every child that
+    /// the program has reaped is to be passed here before the next
+    /// [`turn`](Self::turn). Others than the agent's may have been orphaned by its
+    /// processes. A child that was only stopped or continued is ignored.
+    pub fn child_ended(&mut self, exit: &ChildExit) -> bool {
+        let Some(reaped) = exit.reaped() else {
+            return false;
+        };
+        let is_own = self.poller.remove_child(reaped.pid);
+        match is_own {
+            true => self.tasks.reaped(reaped),
+            false => self.tasks.orphan_reaped(),
+        }
+        is_own
+    }
+
+    /// Adds a connected stream socket to a host. The host has full control over
+    /// the agent: whether the peer is one is for the program to decide.
+    ///
+    /// # Errors
+    /// `EMFILE` if there are too many links, or the socket cannot be watched.
+    pub fn add_socket(&mut self, socket: OwnedFd) -> Result<(), KernelError> {
+        Ok(self.add_nonblocking(socket, Medium::Socket)?)
+    }
+
+    /// Adds an open virtio-serial port. A host begins a new session on it with a
+    /// reset, which it authenticates with this key.
+    ///
+    /// # Errors
+    /// `EMFILE` if there are too many links, or the port cannot be watched.
+    pub fn add_port(&mut self, port: OwnedFd, reset_key: [u8; 16]) -> Result<(), KernelError> {
+        Ok(self.add_nonblocking(port, Medium::Port { key: reset_key })?)
+    }
+
+    /// Adds a link, and makes its descriptor non-blocking.
+    pub(crate) fn add_nonblocking(
+        &mut self,
+        descriptor: OwnedFd,
+        medium: Medium,
+    ) -> Result<(), Errno> {
+        set_nonblocking(&descriptor)?;
+        self.add_link(descriptor, medium)
+    }
+
+    /// Sets the listening socket on which hosts connect, in place of the one
+    /// before.
+    pub(crate) fn listen(&mut self, listener: OwnedFd) -> Result<(), Errno> {
+        set_nonblocking(&listener)?;
+        self.poller.watch(&listener, Event::Listener)?;
+        self.listener = Some(listener);
+        Ok(())
+    }
+
+    /// Returns whether the agent has children that are not reaped yet: programs,
+    /// or processes that it has forked for its own work.
+    pub fn has_children(&self) -> bool {
+        self.poller.has_children()
+    }
+
+    /// Returns whether a host has requested a power-off that is not complete.
+    pub fn is_powering_off(&self) -> bool {
+        self.power.is_some()
+    }
+
+    /// Kills all children of the agent, with their descendants as far as they are
+    /// in cgroups. A program that goes on continues to take turns while there are
+    /// [children](Self::has_children).
+    pub fn kill_all(&mut self) {
+        self.tasks.processes.kill_all();
+        self.poller.kill_children();
     }
 
     /// Records the first hello. Low-priority work begins [`IDLE_WORK_DELAY_MS`]
@@ -257,6 +279,7 @@ impl Agent {
             self.tasks.processes.next_deadline(),
             self.tasks.services.next_deadline(),
             self.tasks.write_back.next_start(),
+            self.poller.next_retry(),
             power,
             self.flush_at,
             self.accept_retry_at,
@@ -267,16 +290,9 @@ impl Agent {
         .min()
     }
 
-    fn handle(&mut self, event: Event) -> Result<Option<StopReason>, Errno> {
+    fn handle(&mut self, event: Event) {
         match event {
-            Event::Signal => {
-                // A power-off sends SIGTERM to every process, and only PID 1 is
-                // exempt from that.
-                if self.signals.drain()? && self.power.is_none() && !self.is_init {
-                    return Ok(Some(StopReason::Signal));
-                }
-                self.reap();
-            }
+            Event::Child(pid) => self.reap(pid),
             Event::Listener => self.accept(),
             Event::Link(id) => {
                 if let Some(link) = self.link_mut(id) {
@@ -295,14 +311,36 @@ impl Agent {
             Event::Log(id) => self.tasks.services.on_log_ready(id),
             Event::Probe(id) => self.tasks.services.mark_changed(id),
         }
-        Ok(None)
     }
 
-    /// Reaps ended children and notifies their waiters.
-    pub(crate) fn reap(&mut self) {
-        let children_left = self.tasks.reap_all();
-        if let Some(power) = &mut self.power {
-            power.children_left(children_left);
+    /// Reaps a child of the agent that has ended.
+    fn reap(&mut self, pid: u32) {
+        let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else {
+            return;
+        };
+        let number = pid.as_raw_nonzero().get();
+        let exit = match self.poller.reap_child(pid) {
+            Ok(Some(exit)) => exit,
+            Err(Errno::CHILD) => {
+                self.report(Diagnostic::LostChild { pid: number });
+                ChildExit {
+                    pid: number,
+                    status: libc::SIGKILL,
+                    usage: ResourceUsage::default(),
+                }
+            }
+            // A process that traces it is yet to reap it. Another event follows.
+            Ok(None) | Err(_) => return,
+        };
+        self.child_ended(&exit);
+        // Its descendants may have ended before it, and another process reaps
+        // them.
+        self.tasks.orphan_reaped();
+    }
+
+    pub(crate) fn report(&mut self, diagnostic: Diagnostic) {
+        if let Some(handler) = &mut self.on_diagnostic {
+            handler(&diagnostic);
         }
     }
 
@@ -347,7 +385,7 @@ impl Agent {
                     link.watched_for_writes = blocked;
                     let event = Event::Link(id);
                     if let Err(error) = self.poller.watch_writes(&link, event, blocked) {
-                        self.console.error(format_args!("link {}: {error}", id.0));
+                        self.report(Diagnostic::Unwatched { link: id.0, error });
                     }
                 }
                 self.put_link(id, link);
@@ -383,8 +421,8 @@ impl Agent {
     /// streams.
     fn end_session(&mut self, session: &mut LinkSession, error: LinkError) {
         if let LinkError::Violation(error) = error {
-            let LinkId(id) = session.id;
-            self.console.error(format_args!("link {id}: {error}"));
+            let LinkId(link) = session.id;
+            self.report(Diagnostic::Violation { link, error });
         }
         session.drop_streams(&mut self.tasks);
     }
@@ -410,7 +448,7 @@ impl Agent {
                         continue;
                     }
                     if let Err(error) = self.add_link(socket, Medium::Socket) {
-                        self.console.error(format_args!("new link: {error}"));
+                        self.report(Diagnostic::NewLink(error));
                     }
                 }
                 Err(Errno::INTR | Errno::CONNABORTED) => {}
@@ -470,4 +508,23 @@ impl Agent {
         let _ = link.send(&mut self.tasks);
         self.put_link(caller.link, link);
     }
+}
+
+impl AsFd for Agent {
+    /// Returns the descriptor that becomes readable when the agent is to take a
+    /// turn: its epoll instance, which can be polled, and watched by another one.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.poller.as_fd()
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        self.kill_all();
+    }
+}
+
+fn set_nonblocking(descriptor: &OwnedFd) -> Result<(), Errno> {
+    let flags = rustix::fs::fcntl_getfl(descriptor)?;
+    rustix::fs::fcntl_setfl(descriptor, flags | OFlags::NONBLOCK)
 }

@@ -1,6 +1,6 @@
 use alloc::collections::BTreeSet;
 
-use crate::{clock::Moment, process::ProcessId};
+use crate::{clock::Moment, ids::ProcessId};
 
 /// When the agent must check processes again, and for what.
 #[derive(Default)]

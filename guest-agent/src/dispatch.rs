@@ -1,18 +1,23 @@
 //! Routes each decoded item from a host to the code that handles it.
 
 use vmcell_wire::{
-    Capabilities, Channel, Failure, FailureKind, Hello, Item, Outcome, Request, Stage, StreamId,
-    WireError, encode,
+    Failure, FailureKind, Hello, Item, Outcome, Request, Stage, StreamId, WireError, encode,
 };
 
 use crate::{
     agent::Agent,
     clock::set_wall_clock,
-    job::JOB_WINDOW,
-    link::{JobStream, LinkError, LinkSession, PortStream, Stream},
+    link::{LinkError, LinkSession},
     power::PowerOff,
     process::{INPUT_WINDOW, raw_errno},
 };
+
+#[cfg(feature = "ports")]
+use crate::link::PortStream;
+#[cfg(any(feature = "files", feature = "ports"))]
+use crate::link::Stream;
+#[cfg(feature = "files")]
+use crate::{job::JOB_WINDOW, link::JobStream};
 
 /// The name and version that the agent reports in its hello.
 const BUILD: &str = concat!("vmcell-agent ", env!("CARGO_PKG_VERSION"));
@@ -90,9 +95,7 @@ impl Agent {
         session.greeted(hello);
         self.on_first_hello();
         let mut answer = Hello::new(BUILD, INPUT_WINDOW, self.boot_id);
-        if !self.has_clock {
-            answer.capabilities = answer.capabilities.difference(Capabilities::CLOCK);
-        }
+        answer.capabilities = self.capabilities();
         Ok(encode::hello(session.control(), &answer)?)
     }
 
@@ -107,10 +110,11 @@ impl Agent {
         }
         let answer = match request {
             Request::Ping => Ok(Outcome::Pong),
-            Request::PowerOff { grace_ms } => {
+            Request::PowerOff { grace_ms } if self.power_control.is_some() => {
                 self.power_off(PowerOff::new(session.caller(stream), *grace_ms));
                 return Ok(());
             }
+            #[cfg(feature = "files")]
             Request::Files(_) => return self.begin_job(session, stream, request),
             Request::Start(start) => return self.start(session, stream, start),
             Request::Resume(resume) => return self.resume(session, stream, resume),
@@ -118,8 +122,11 @@ impl Agent {
             Request::Kill { process } => return self.kill(session, stream, *process),
             Request::List { after } => return self.list(session, stream, *after, |_| true),
             Request::ListTrees { after } => return self.list_trees(session, stream, *after),
+            #[cfg(feature = "terminals")]
             Request::Terminal(request) => return self.terminal(session, stream, request),
+            #[cfg(feature = "services")]
             Request::Service(request) => return self.service(session, stream, request),
+            #[cfg(feature = "ports")]
             Request::Dial { port } => return self.dial(session, stream, *port),
             Request::Signal { process, signal } => self.signal(*process, *signal),
             Request::Detach { process } => self.detach(session, *process),
@@ -133,6 +140,7 @@ impl Agent {
         session.close(stream, &answer.unwrap_or_else(Outcome::Failed))
     }
 
+    #[cfg(feature = "files")]
     fn begin_job(
         &mut self,
         session: &mut LinkSession,
@@ -144,7 +152,12 @@ impl Agent {
             Ok(job) => {
                 // The hello announced the smaller window of a process.
                 let more = JOB_WINDOW.saturating_sub(INPUT_WINDOW);
-                encode::credit(session.deferred_control(), stream, Channel::Stdin, more);
+                encode::credit(
+                    session.deferred_control(),
+                    stream,
+                    vmcell_wire::Channel::Stdin,
+                    more,
+                );
                 let waiting = JobStream::new(caller, job, session.window());
                 session.streams.insert(stream, Stream::Job(waiting));
                 Ok(())
@@ -153,6 +166,7 @@ impl Agent {
         }
     }
 
+    #[cfg(feature = "ports")]
     fn dial(
         &mut self,
         session: &mut LinkSession,

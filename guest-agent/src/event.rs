@@ -1,6 +1,7 @@
 //! Events that wake the agent, and the epoll instance that delivers them.
 
 use alloc::vec::Vec;
+use core::cell::RefCell;
 
 use rustix::{
     buffer::spare_capacity,
@@ -8,20 +9,24 @@ use rustix::{
         Timespec,
         epoll::{self, CreateFlags, EventData, EventFlags},
     },
-    fd::{AsFd, OwnedFd},
+    fd::{AsFd, BorrowedFd, OwnedFd},
     io::Errno,
+    process::Pid,
 };
 use vmcell_wire::Channel;
 
 use crate::{
-    clock::Moment, link::LinkId, port::ConnectionId, process::ProcessId, service::ServiceId,
+    child_exit::ChildExit,
+    children::{Children, Reaping},
+    clock::Moment,
+    ids::{ConnectionId, LinkId, ProcessId, ServiceId},
 };
 
 /// An event that wakes the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// A child ended, or the agent was asked to terminate.
-    Signal,
+    /// A child of the agent with this pid has ended.
+    Child(u32),
     /// A host connects.
     Listener,
     /// A link is readable or writable again.
@@ -44,7 +49,7 @@ impl Event {
     /// Returns the event encoded as the 64 bits of epoll user data.
     fn token(self) -> u64 {
         let (kind, detail, id) = match self {
-            Self::Signal => (1, 0, 0),
+            Self::Child(pid) => (1, 0, pid),
             Self::Listener => (2, 0, 0),
             Self::Link(LinkId(id)) => (3, 0, id),
             Self::Pipe(ProcessId(id), channel) => (4, channel_number(channel), id),
@@ -62,7 +67,7 @@ impl Event {
         let [a, b, c, d, detail, _, _, kind] = token.to_le_bytes();
         let id = u32::from_le_bytes([a, b, c, d]);
         match (kind, detail) {
-            (1, _) => Some(Self::Signal),
+            (1, _) => Some(Self::Child(id)),
             (2, _) => Some(Self::Listener),
             (3, _) => Some(Self::Link(LinkId(id))),
             (4, 0) => Some(Self::Pipe(ProcessId(id), Channel::Stdin)),
@@ -113,30 +118,37 @@ fn channel_number(channel: Channel) -> u8 {
     }
 }
 
-/// The epoll instance.
+/// The epoll instance, and the children whose ends it reports.
 ///
 /// Everything is watched edge-triggered: the receiver of an event remembers
 /// that its descriptor is ready until a call returns `EAGAIN`. So a descriptor
 /// that may not be used now (no room, no credit) costs nothing. Interest
 /// changes in one case only: a link or a terminal is watched for writability
 /// while its last write would have blocked.
-pub(crate) struct Poller(OwnedFd);
+pub(crate) struct Poller {
+    epoll: OwnedFd,
+    /// Borrowed only within methods of this type, none of which calls another.
+    children: RefCell<Children>,
+}
 
 impl Poller {
-    pub(crate) fn new() -> Result<Self, Errno> {
-        Ok(Self(epoll::create(CreateFlags::CLOEXEC)?))
+    pub(crate) fn new(reaping: Reaping) -> Result<Self, Errno> {
+        Ok(Self {
+            epoll: epoll::create(CreateFlags::CLOEXEC)?,
+            children: RefCell::new(Children::new(reaping)),
+        })
     }
 
     pub(crate) fn watch(&self, descriptor: impl AsFd, event: Event) -> Result<(), Errno> {
         let interest = match event {
-            Event::Signal | Event::Listener | Event::Link(_) | Event::Worker(_) => EventFlags::IN,
+            Event::Child(_) | Event::Listener | Event::Link(_) | Event::Worker(_) => EventFlags::IN,
             Event::Pipe(_, Channel::Stdin) => EventFlags::OUT,
             Event::Connection(..) => EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP,
             Event::Pipe(_, Channel::Stdout | Channel::Stderr) => EventFlags::IN,
             Event::Log(_) | Event::Probe(_) | Event::Launch(_) => EventFlags::IN,
         };
         epoll::add(
-            &self.0,
+            &self.epoll,
             descriptor,
             EventData::new_u64(event.token()),
             interest | EventFlags::ET,
@@ -153,7 +165,7 @@ impl Poller {
         let mut interest = EventFlags::IN | EventFlags::ET;
         interest.set(EventFlags::OUT, watch);
         let data = EventData::new_u64(event.token());
-        epoll::modify(&self.0, descriptor, data, interest)
+        epoll::modify(&self.epoll, descriptor, data, interest)
     }
 
     /// Registers a terminal's input without any interest. A terminal would
@@ -161,36 +173,79 @@ impl Poller {
     /// time with [`watch_room`](Self::watch_room).
     pub(crate) fn watch_keyboard(&self, descriptor: impl AsFd, event: Event) -> Result<(), Errno> {
         let data = EventData::new_u64(event.token());
-        epoll::add(&self.0, descriptor, data, EventFlags::ONESHOT)
+        epoll::add(&self.epoll, descriptor, data, EventFlags::ONESHOT)
     }
 
     /// Requests one event when a terminal's input is writable again.
     pub(crate) fn watch_room(&self, descriptor: impl AsFd, event: Event) -> Result<(), Errno> {
         let data = EventData::new_u64(event.token());
         let interest = EventFlags::OUT | EventFlags::ONESHOT;
-        epoll::modify(&self.0, descriptor, data, interest)
+        epoll::modify(&self.epoll, descriptor, data, interest)
     }
 
-    /// Sleeps until an event arrives or `deadline` is reached, and fills
-    /// `batch` with the events.
-    pub(crate) fn wait(&self, batch: &mut Batch, deadline: Option<Moment>) -> Result<(), Errno> {
-        let timeout = deadline.map(|deadline| {
-            let wait = deadline.nanoseconds_since(Moment::now());
-            timespec(wait.min(LONGEST_WAIT_NS))
-        });
+    /// Fills `batch` with the events that have arrived.
+    pub(crate) fn poll(&self, batch: &mut Batch) -> Result<(), Errno> {
+        let at_once = Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
         batch.0.clear();
-        match epoll::wait(&self.0, spare_capacity(&mut batch.0), timeout.as_ref()) {
+        match epoll::wait(&self.epoll, spare_capacity(&mut batch.0), Some(&at_once)) {
             Ok(_) | Err(Errno::INTR) => Ok(()),
             Err(error) => Err(error),
         }
     }
+
+    /// Adds a child that was just started.
+    pub(crate) fn add_child(&self, pid: Pid) {
+        let mut children = self.children.borrow_mut();
+        children.add(pid, &|pid, handle| self.watch_child(pid, handle));
+    }
+
+    fn watch_child(&self, pid: Pid, handle: &OwnedFd) -> Result<(), Errno> {
+        let pid = pid.as_raw_nonzero().get().unsigned_abs();
+        self.watch(handle, Event::Child(pid))
+    }
+
+    /// Removes a child that was reaped. Returns whether it was the agent's.
+    pub(crate) fn remove_child(&self, pid: Pid) -> bool {
+        self.children.borrow_mut().remove(pid)
+    }
+
+    /// Reaps a child of the agent, if it has ended.
+    pub(crate) fn reap_child(&self, pid: Pid) -> Result<Option<ChildExit>, Errno> {
+        self.children.borrow().reap(pid)
+    }
+
+    pub(crate) fn has_children(&self) -> bool {
+        !self.children.borrow().is_empty()
+    }
+
+    /// Kills all children of the agent.
+    pub(crate) fn kill_children(&self) {
+        self.children.borrow().kill();
+    }
+
+    /// Watches the children that could not be watched before.
+    pub(crate) fn retry_children(&self) {
+        let mut children = self.children.borrow_mut();
+        children.retry(&|pid, handle| self.watch_child(pid, handle));
+    }
+
+    /// Returns when [`retry_children`](Self::retry_children) must be called.
+    pub(crate) fn next_retry(&self) -> Option<Moment> {
+        self.children.borrow().retry_at()
+    }
 }
 
-/// The longest sleep. A deadline may exceed what the kernel accepts, and an
-/// early wake-up does no harm.
-const LONGEST_WAIT_NS: u64 = 3600 * 1_000_000_000;
+impl AsFd for Poller {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
+    }
+}
 
-/// The events of one wait.
+/// The events of one poll.
+#[derive(Default)]
 pub(crate) struct Batch(Vec<epoll::Event>);
 
 impl Batch {
@@ -202,12 +257,5 @@ impl Batch {
         self.0
             .iter()
             .filter_map(|record| Event::from_token(record.data.u64(), record.flags))
-    }
-}
-
-fn timespec(nanoseconds: u64) -> Timespec {
-    Timespec {
-        tv_sec: i64::try_from(nanoseconds.div_euclid(1_000_000_000)).unwrap_or(i64::MAX),
-        tv_nsec: i64::try_from(nanoseconds.rem_euclid(1_000_000_000)).unwrap_or(0),
     }
 }

@@ -11,7 +11,11 @@
 use core::{ffi::c_int, panic::PanicInfo};
 
 use libc_alloc::LibcAlloc;
-use vmcell_agent::{Console, boot, serve_guest};
+use vmcell_agent::{
+    BuildError, Console,
+    boot::{self, Booted},
+    program::{self, OnTerminate, Signals},
+};
 
 // The standard library would link these libraries.
 // SAFETY: nothing is declared here.
@@ -48,13 +52,13 @@ extern "C" fn main(_count: c_int, _arguments: *const *const u8) -> c_int {
         true => boot::boot(),
         false => boot::namespaces::boot(),
     };
-    let outcome = booted.map(serve_guest);
+    let outcome = booted.map(serve);
     let console = match is_vm {
         true => Console::open(),
         false => Console::standard_error(),
     };
     let code = match outcome {
-        Ok(Ok(_)) => 0,
+        Ok(Ok(())) => 0,
         Ok(Err(error)) => {
             console.error(format_args!("the agent failed: {error}"));
             1
@@ -69,6 +73,17 @@ extern "C" fn main(_count: c_int, _arguments: *const *const u8) -> c_int {
         // The kernel kills all other processes of the namespaces.
         false => code,
     }
+}
+
+/// Serves a booted guest until it is to be powered off.
+fn serve(booted: Booted) -> Result<(), BuildError> {
+    let dedicated = program::dedicate()?;
+    let signals = Signals::new()?;
+    let agent = booted.agent_builder().dedicated(dedicated).build()?;
+    // A power-off sends SIGTERM to every process, and only PID 1 is exempt from
+    // that.
+    program::serve(agent, &signals, OnTerminate::Ignore)?;
+    Ok(())
 }
 
 #[panic_handler]

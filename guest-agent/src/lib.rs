@@ -1,9 +1,71 @@
-//! The agent that runs as PID 1 in every vmcell guest.
+//! The agent of vmcell guests, as a library: it runs programs, moves files and
+//! supervises services for hosts, over byte streams to them.
 //!
-//! One thread, one epoll loop. [`Agent`] owns all state; the kernel delivers
-//! events, and hosts send requests over links. The agent never blocks on a
-//! request, bounds everything it stores, and has no deliberate panics: when PID
-//! 1 dies, the VM is dead.
+//! In vmcell's own guests PID 1 runs it (`init.rs`). Any other program can run it
+//! beside its own work, an init system or a single event loop.
+//!
+//! # Embedding
+//!
+//! The program polls the agent's descriptor, for at most the agent's
+//! [`timeout`](Agent::timeout), and calls [`Agent::turn`], which never blocks.
+//!
+//! ```no_run
+//! use std::os::{fd::OwnedFd, unix::net::UnixListener};
+//!
+//! use rustix::event::{PollFd, PollFlags, Timespec, poll};
+//! use vmcell_agent::{Agent, Progress};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let mut agent = Agent::builder()
+//!     .listener(OwnedFd::from(UnixListener::bind("/run/agent")?))
+//!     .on_diagnostic(|diagnostic| eprintln!("agent: {diagnostic}"))
+//!     .build()?;
+//! while agent.turn()? == Progress::Serving {
+//!     let timeout = agent.timeout().map(Timespec::try_from).transpose()?;
+//!     let mut wanted = [PollFd::new(&agent, PollFlags::IN)]; // and the program's own
+//!     poll(&mut wanted, timeout.as_ref())?;
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The agent changes nothing of the program: no signal mask or handler, and no
+//! directory, limit or priority, unless the program [dedicates](program::dedicate)
+//! its process to it. It waits for its own children only, by their pidfds; or the
+//! program reaps all children and [hands them over](Reaping::HandedOver), as
+//! `examples/own_init.rs` does. What a power-off means is for the program to say:
+//! [`PowerControl`].
+//!
+//! # Requirements
+//!
+//! - Linux 5.11 or later on x86-64. Descendants that have left their process group
+//!   can be killed from 5.14 on.
+//! - An allocator. The library is `no_std`, and uses the C library, glibc or musl,
+//!   for system calls that rustix lacks.
+//! - Descriptors 0, 1 and 2 are open, and SIGPIPE is ignored or blocked.
+//! - It forks processes for work that may block, and these allocate. So the program
+//!   has one thread, or an allocator and a C library whose locks are usable after
+//!   fork(2), as those of glibc and musl are. The thread that runs the agent must
+//!   not end before it: its forks end with that thread (PR_SET_PDEATHSIG).
+//! - Whoever can connect to it has the rights of its user. Switching to other users
+//!   takes root.
+//! - `/dev/null` is there when it is built. All else is optional: `/proc` for
+//!   foreground processes of terminals and what is left of a tree, cgroup2 for
+//!   limits and the kill of whole trees, `/dev/kmsg` and `/proc/vmstat` for the
+//!   cause "out of memory", `/etc/passwd` and `/etc/group` for names of users.
+//!
+//! # Features
+//!
+//! `files`, `terminals`, `services` and `ports` are on by default, and are what the
+//! agent announces to hosts. Without one, its code is not compiled in, and its
+//! requests are rejected as unsupported. `init` is for the program `vmcell-init`.
+//!
+//! # Structure
+//!
+//! One thread, one epoll instance. [`Agent`] owns all state; the kernel delivers
+//! events, and hosts send requests over links. The agent never blocks on a request,
+//! bounds everything it stores, and has no deliberate panics: when PID 1 dies, the
+//! VM is dead.
 //!
 //! ```text
 //!  epoll ──> event ──> agent ──┬─> link      frames, credit, streams
@@ -16,9 +78,6 @@
 //!                              ├─> write_back  flushing of a persistent disk
 //!                              └─> power     orderly power-off
 //! ```
-//!
-//! The same code runs as an ordinary program over a Unix socket. It then mounts
-//! nothing, has no cgroups, and powering off ends the program.
 #![no_std]
 #![cfg_attr(
     not(test),
@@ -28,31 +87,60 @@
         clippy::indexing_slicing
     )
 )]
+#![cfg_attr(
+    not(all(
+        feature = "files",
+        feature = "ports",
+        feature = "services",
+        feature = "terminals"
+    )),
+    allow(
+        dead_code,
+        unreachable_patterns,
+        reason = "what only the missing parts use"
+    )
+)]
 
 extern crate alloc;
 
+#[cfg(not(all(feature = "files", feature = "ports", feature = "services")))]
+mod absent;
 mod agent;
 pub mod boot;
+mod builder;
+mod capabilities;
 mod cgroup;
+mod child_exit;
+mod children;
 mod clock;
 mod console;
 mod deadlines;
+mod diagnostic;
 mod dispatch;
 mod event;
+#[cfg(feature = "files")]
 mod files;
+mod ids;
+#[cfg(feature = "files")]
 mod job;
+mod kernel_error;
 mod kernel_log;
 mod link;
+#[cfg(feature = "ports")]
 mod port;
 mod power;
+#[cfg(feature = "services")]
 mod probe;
 mod process;
+pub mod program;
 mod ring;
+#[cfg(feature = "services")]
 mod service;
 #[allow(clippy::as_conversions)]
 mod sys;
 mod tasks;
 mod user;
+#[cfg(feature = "files")]
 mod worker;
 mod write_back;
 
@@ -60,7 +148,13 @@ mod write_back;
 /// programs for guests.
 pub const SOURCE: &str = env!("CARGO_MANIFEST_DIR");
 
-pub use agent::{Agent, AgentConfig, StopReason, serve_guest};
+pub use agent::{Agent, Progress};
+pub use builder::{AgentBuilder, BuildError};
+pub use child_exit::{ChildExit, ResourceUsage};
+pub use children::Reaping;
 pub use console::Console;
+pub use diagnostic::Diagnostic;
+pub use kernel_error::KernelError;
+pub use power::{PowerControl, Signalled};
 pub use rustix::io::Errno;
 pub use sys::{exit_immediately, stdin_copy};

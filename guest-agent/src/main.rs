@@ -2,15 +2,25 @@
 //! standard input: most tests run it this way. In a guest, `init.rs` is used.
 
 use std::{
+    error::Error,
     io::{IsTerminal, stdin},
     process::ExitCode,
+    time::Duration,
 };
 
-use vmcell_agent::{Agent, AgentConfig, Console, Errno, StopReason, boot::RootDisk, stdin_copy};
+use vmcell_agent::{
+    Agent, AgentBuilder, PowerControl, Reaping,
+    program::{self, OnTerminate, Signals},
+    stdin_copy,
+};
+
+const USAGE: &str = "usage: vmcell-agent [MILLISECONDS], with a listening Unix socket as \
+                     standard input;\nMILLISECONDS: how long a process waits to be resumed \
+                     after its link was lost";
 
 fn main() -> ExitCode {
     match run() {
-        Ok(StopReason::PowerOff | StopReason::Signal) => ExitCode::SUCCESS,
+        Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("vmcell-agent: {error}");
             ExitCode::FAILURE
@@ -18,29 +28,33 @@ fn main() -> ExitCode {
     }
 }
 
-fn run() -> Result<StopReason, Errno> {
+fn run() -> Result<(), Box<dyn Error>> {
     let grace = match std::env::args().nth(1) {
-        None => Some(AgentConfig::RESUME_GRACE_MS),
-        Some(argument) => argument.parse().ok(),
+        None => Some(AgentBuilder::RESUME_GRACE),
+        Some(argument) => argument.parse().ok().map(Duration::from_millis),
     };
-    let (Some(resume_grace_ms), false) = (grace, stdin().is_terminal()) else {
-        eprintln!(
-            "usage: vmcell-agent [MILLISECONDS], with a listening Unix socket as standard input;\n\
-             MILLISECONDS: how long a process waits to be resumed after its link was lost"
-        );
-        return Err(Errno::NOTSOCK);
+    let (Some(grace), false) = (grace, stdin().is_terminal()) else {
+        return Err(USAGE.into());
     };
-    let agent = Agent::new(AgentConfig {
-        boot_id: [0; 16],
-        reset_key: [0; 16],
-        has_clock: false,
-        cgroups: None,
-        listener: Some(stdin_copy()?),
-        ports: Vec::new(),
-        console: Console::silent(),
-        is_init: false,
-        root_disk: RootDisk::None,
-        resume_grace_ms,
-    })?;
-    agent.run()
+    let dedicated = program::dedicate()?;
+    let signals = Signals::new()?;
+    let agent = Agent::builder()
+        .listener(stdin_copy()?)
+        .reaping(Reaping::HandedOver)
+        .power_control(EndOfProgram)
+        .dedicated(dedicated)
+        .resume_grace(grace)
+        .build()?;
+    program::serve(agent, &signals, OnTerminate::Stop)?;
+    Ok(())
+}
+
+/// A power-off that only ends this program.
+struct EndOfProgram;
+
+impl PowerControl for EndOfProgram {
+    /// Waits for orphaned descendants, too.
+    fn have_others_ended(&mut self) -> bool {
+        !program::has_children()
+    }
 }

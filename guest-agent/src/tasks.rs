@@ -1,7 +1,16 @@
-use crate::{
-    job::Jobs, link::LinkId, port::Connections, process::Processes, service::Services,
-    write_back::WriteBack,
-};
+#[cfg(not(feature = "ports"))]
+use crate::absent::AbsentTasks as Connections;
+#[cfg(not(feature = "files"))]
+use crate::absent::AbsentTasks as Jobs;
+#[cfg(not(feature = "services"))]
+use crate::absent::AbsentTasks as Services;
+#[cfg(feature = "files")]
+use crate::job::Jobs;
+#[cfg(feature = "ports")]
+use crate::port::Connections;
+#[cfg(feature = "services")]
+use crate::service::Services;
+use crate::{child_exit::Reaped, ids::LinkId, process::Processes, write_back::WriteBack};
 
 /// Everything that the agent runs for hosts.
 pub(crate) struct Tasks {
@@ -13,20 +22,29 @@ pub(crate) struct Tasks {
 }
 
 impl Tasks {
-    /// Reaps ended children. Returns whether others are left.
-    pub(crate) fn reap_all(&mut self) -> bool {
-        let Self {
+    pub(crate) fn new(processes: Processes, write_back: WriteBack) -> Self {
+        Self {
             processes,
-            jobs,
-            services,
+            jobs: Jobs::new(),
+            services: Services::new(),
+            connections: Connections::new(),
             write_back,
-            ..
-        } = self;
-        processes.reap_all(|pid| {
-            jobs.reaped(pid);
-            services.reaped(pid);
-            write_back.reaped(pid);
-        })
+        }
+    }
+
+    /// Handles a reaped child of the agent.
+    pub(crate) fn reaped(&mut self, reaped: Reaped) {
+        self.jobs.reaped(reaped.pid);
+        self.services.reaped(reaped.pid);
+        self.write_back.reaped(reaped.pid);
+        self.processes.reaped(reaped);
+    }
+
+    /// Handles a reaped child that is not the agent's: perhaps a descendant of
+    /// one of its processes.
+    pub(crate) fn orphan_reaped(&mut self) {
+        self.processes.orphan_ended();
+        self.processes.check_ended_soon();
     }
 
     /// Takes a link whose streams may have something to send.

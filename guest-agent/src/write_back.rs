@@ -15,7 +15,7 @@ use rustix::{
     time::Timespec,
 };
 
-use crate::{boot::RootDisk, clock::Moment, sys};
+use crate::{clock::Moment, event::Poller, sys};
 
 /// The time from the start of one write-back to the start of the next. A power cut
 /// loses what was written in this time and that of a write-back.
@@ -30,9 +30,9 @@ pub(crate) struct WriteBack {
 }
 
 impl WriteBack {
-    pub(crate) fn new(root_disk: RootDisk) -> Self {
+    pub(crate) fn new(is_wanted: bool) -> Self {
         Self {
-            is_wanted: root_disk == RootDisk::Persistent,
+            is_wanted,
             pid: None,
             next_start: None,
         }
@@ -49,9 +49,12 @@ impl WriteBack {
     }
 
     /// Starts the process if its time has come.
-    pub(crate) fn start_if_due(&mut self) {
+    pub(crate) fn start_if_due(&mut self, poller: &Poller) {
         if self.next_start.is_some_and(|start| start <= Moment::now()) {
             self.pid = start().ok();
+            if let Some(pid) = self.pid {
+                poller.add_child(pid);
+            }
             // If there was no memory for a process, it is tried again later.
             self.begin_at(Moment::now().after_ms(INTERVAL_MS));
             if self.pid.is_some() {

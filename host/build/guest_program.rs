@@ -97,7 +97,7 @@ fn copy_tree(from: &Path, to: &Path) -> io::Result<()> {
 
 /// Returns musl if its standard library is installed, which makes the smaller
 /// program, else glibc.
-fn target() -> &'static str {
+pub(crate) fn target() -> &'static str {
     let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let folder = Command::new(rustc)
         .args(["--print", "target-libdir", "--target", MUSL])
@@ -119,7 +119,7 @@ fn target_folder() -> Result<PathBuf, Box<dyn Error>> {
 
 /// Returns cargo without the settings of the outer call, which are for the
 /// host's program.
-fn cargo() -> Result<Command, Box<dyn Error>> {
+pub(crate) fn cargo() -> Result<Command, Box<dyn Error>> {
     let mut cargo = Command::new(env::var("CARGO")?);
     for (name, _) in env::vars_os() {
         let name = name.to_string_lossy();

@@ -27,7 +27,14 @@ use vmcell_wire::{
 };
 
 use self::shared_memory_limits::SharedMemoryLimits;
-use crate::console::Console;
+use crate::{
+    agent::Agent,
+    builder::AgentBuilder,
+    children::Reaping,
+    console::Console,
+    power::{PowerControl, Signalled},
+    program, sys,
+};
 
 /// The result of a boot, for the agent.
 pub struct Booted {
@@ -49,6 +56,56 @@ pub struct Booted {
     pub console: Console,
 }
 
+impl Booted {
+    /// Returns a builder with everything that the boot has found: for a PID 1
+    /// that reaps all children and hands them over.
+    pub fn agent_builder(self) -> AgentBuilder<'static> {
+        let console = self.console;
+        let mut builder = Agent::builder()
+            .boot_id(self.boot_id)
+            .may_set_clock(self.has_clock)
+            .reaping(Reaping::HandedOver)
+            .power_control(GuestPower(self.root_disk))
+            .write_back(self.root_disk == RootDisk::Persistent)
+            .on_diagnostic(move |diagnostic| console.error(format_args!("{diagnostic}")));
+        if self.has_cgroups {
+            builder = builder.cgroups(CGROUPS);
+        }
+        if let Some(listener) = self.listener {
+            builder = builder.listener(listener);
+        }
+        for port in self.ports {
+            builder = builder.port(port, self.reset_key);
+        }
+        builder
+    }
+}
+
+/// The power-off of a guest by its PID 1, which ends all its processes.
+struct GuestPower(RootDisk);
+
+impl PowerControl for GuestPower {
+    fn terminate(&mut self) -> Signalled {
+        sys::signal_all_processes(libc::SIGTERM);
+        Signalled::All
+    }
+
+    fn kill(&mut self) {
+        sys::signal_all_processes(libc::SIGKILL);
+    }
+
+    fn have_others_ended(&mut self) -> bool {
+        !program::has_children()
+    }
+
+    fn make_disk_clean(&mut self) -> Result<(), Errno> {
+        match self.0 {
+            RootDisk::None => Ok(()),
+            RootDisk::Scratch | RootDisk::Persistent => make_root_clean(),
+        }
+    }
+}
+
 /// The disk of the guest's root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RootDisk {
@@ -60,8 +117,7 @@ pub enum RootDisk {
     Persistent,
 }
 
-/// The mount point of the cgroups.
-pub const CGROUPS: &str = "/sys/fs/cgroup";
+pub use crate::sys::CGROUPS;
 
 /// Returns whether this process is PID 1. Its workers are not.
 pub fn is_init() -> bool {
@@ -86,6 +142,8 @@ enum Cause {
     NoIdMappedMount(Errno),
     NoOverlay(Errno),
 }
+
+impl core::error::Error for BootError {}
 
 impl fmt::Display for BootError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

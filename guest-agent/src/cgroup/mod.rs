@@ -38,10 +38,10 @@ use rustix::{
     io::Errno,
 };
 
-use crate::sys::CgroupNamespace;
+use crate::sys::{CGROUP_PARENT as PARENT, CgroupNamespace};
 use changes::Watch;
 pub(crate) use members::Members;
-pub(crate) use pool::{Cgroups, PARENT};
+pub(crate) use pool::Cgroups;
 
 /// A cgroup of one process and its descendants.
 pub(crate) struct Cgroup {
@@ -57,6 +57,8 @@ pub(crate) struct Cgroup {
     not_reusable: bool,
     /// Whether its processes get a cgroup namespace.
     has_namespace: bool,
+    /// Whether its processes can see it in place of the whole hierarchy.
+    can_be_mounted: bool,
 }
 
 struct Handles {
@@ -83,6 +85,7 @@ impl Cgroup {
             watch: None,
             not_reusable: false,
             has_namespace: false,
+            can_be_mounted: false,
         })
     }
 
@@ -137,7 +140,7 @@ impl Cgroup {
 
     /// Returns the cgroup namespace for a process that is started in it.
     pub(crate) fn namespace(&self, mounted: bool) -> CgroupNamespace {
-        match (self.has_namespace, mounted) {
+        match (self.has_namespace, mounted && self.can_be_mounted) {
             (false, _) => CgroupNamespace::Shared,
             (true, false) => CgroupNamespace::Own,
             (true, true) => CgroupNamespace::Mounted(self.number),

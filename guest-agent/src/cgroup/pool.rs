@@ -8,13 +8,13 @@ use rustix::{
 use vmcell_wire::CgroupLimits;
 
 use super::{
-    Cgroup,
+    Cgroup, PARENT,
     changes::ChangeTracker,
     escaped, open,
     tree::{self, MAX_DEPTH, MAX_DESCENDANTS},
     write,
 };
-use crate::clock::Moment;
+use crate::{clock::Moment, sys::CGROUPS};
 
 /// All cgroups of children.
 ///
@@ -37,6 +37,10 @@ pub(crate) struct Cgroups {
     has_more_to_remove: bool,
     /// Whether the kernel has cgroup namespaces: then each child gets one.
     has_namespaces: bool,
+    /// Whether the root is where processes look for cgroups.
+    is_default_mount: bool,
+    /// Whether the agent may raise its priority.
+    may_renice: bool,
 }
 
 struct Parent {
@@ -46,9 +50,6 @@ struct Parent {
     pids: Option<u64>,
     has_memory_controller: bool,
 }
-
-/// The cgroup of all children, in the root.
-pub(crate) const PARENT: &str = "vmcell";
 
 /// Controllers that keep children from starving the agent, at nearly no cost.
 const BASE_CONTROLLERS: [&str; 2] = ["+pids", "+cpu"];
@@ -74,8 +75,9 @@ const MAX_REMOVALS: u32 = 64;
 
 impl Cgroups {
     /// Opens `path`, the root of the hierarchy, below which children's cgroups are
-    /// created.
-    pub(crate) fn new(path: &str) -> Result<Self, Errno> {
+    /// created. The agent's priority is raised above theirs only if it
+    /// `may_renice` its process.
+    pub(crate) fn new(path: &str, may_renice: bool) -> Result<Self, Errno> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         Ok(Self {
             root: rustix::fs::openat(CWD, path, flags, Mode::empty())?,
@@ -85,6 +87,8 @@ impl Cgroups {
             changes: ChangeTracker::new().ok(),
             leftovers: VecDeque::new(),
             has_more_to_remove: false,
+            is_default_mount: path == CGROUPS,
+            may_renice,
             has_namespaces: access("/proc/self/ns/cgroup", Access::EXISTS).is_ok(),
         })
     }
@@ -222,7 +226,9 @@ impl Cgroups {
         if let Some(parent) = &self.parent {
             enable(&BASE_CONTROLLERS, &parent.directory);
             let _ = write(&parent.directory, "cpu.weight", COMMANDS_CPU_WEIGHT);
-            let _ = rustix::process::nice(AGENT_NICENESS);
+            if self.may_renice {
+                let _ = rustix::process::nice(AGENT_NICENESS);
+            }
             let _ = write(&parent.directory, "pids.max", &format!("{all}"));
             for number in 1..=self.created {
                 let file = format!("{number}/pids.max");
@@ -245,10 +251,12 @@ impl Cgroups {
 
     fn create(&mut self) -> Result<Cgroup, Errno> {
         self.created = self.created.saturating_add(1);
-        let (number, has_namespace) = (self.created, self.has_namespaces);
+        let number = self.created;
+        let (has_namespace, is_default_mount) = (self.has_namespaces, self.is_default_mount);
         let parent = self.parent()?;
         let mut cgroup = Cgroup::create(&parent.directory, number)?;
         cgroup.has_namespace = has_namespace;
+        cgroup.can_be_mounted = is_default_mount;
         if let Some(pids) = parent.pids {
             // Without the controller there is no such file, and no limit.
             let _ = cgroup.write("pids.max", &format!("{pids}"));

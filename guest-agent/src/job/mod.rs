@@ -13,7 +13,7 @@
 mod table;
 mod worker_handle;
 
-pub(crate) use table::{JobId, Jobs};
+pub(crate) use table::Jobs;
 
 /// How many bytes of a job's output may wait for the link.
 const OUTPUT_CAPACITY: usize = 2 * 1024 * 1024;

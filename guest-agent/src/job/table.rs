@@ -6,17 +6,9 @@ use vmcell_wire::{Failure, FailureKind, Outcome, Request, Stage};
 use super::worker_handle::WorkerHandle;
 use crate::{
     event::{Event, Poller},
-    link::LinkId,
-    process::Caller,
+    ids::{Caller, JobId, LinkId},
     sys::Consumer,
 };
-
-/// Identifies a job: the slot of its worker, and the number of the job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct JobId {
-    slot: u32,
-    number: u32,
-}
 
 /// All workers and their jobs.
 pub(crate) struct Jobs {
@@ -270,6 +262,7 @@ impl Jobs {
             let number = u16::try_from(errno.raw_os_error()).unwrap_or(0);
             Failure::from_errno(number, Stage::File, "starting a worker")
         })?;
+        poller.add_child(worker.pid);
         if poller
             .watch(&worker.agent_wakeup, Event::Worker(id))
             .is_err()

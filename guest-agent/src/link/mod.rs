@@ -28,7 +28,7 @@ use vmcell_wire::{
 };
 
 use crate::{
-    process::{Caller, ProcessId},
+    ids::{Caller, LinkId, ProcessId},
     tasks::Tasks,
 };
 use outgoing::{Outgoing, Written};
@@ -37,13 +37,13 @@ use stream::Filled;
 use streams::Streams;
 
 pub(crate) use peer::is_from_host;
-pub(crate) use stream::{
-    JobStream, PortStream, ProcessStream, ReadPosition, ServiceStream, Stream, WaitCondition,
-};
-
-/// The id of a link: its index in the agent's list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct LinkId(pub(crate) u32);
+#[cfg(feature = "files")]
+pub(crate) use stream::JobStream;
+#[cfg(feature = "ports")]
+pub(crate) use stream::PortStream;
+pub(crate) use stream::{ProcessStream, ReadPosition, Stream};
+#[cfg(feature = "services")]
+pub(crate) use stream::{ServiceStream, WaitCondition};
 
 /// The transport of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,9 @@ use rustix::{fd::OwnedFd, io::Errno};
 use vmcell_wire::{Capabilities, Channel, Event, Header, Outcome, StreamId, WireError, encode};
 
 use super::{LinkError, staged::StagedFrames};
-use crate::{job::JobId, process::ProcessId, tasks::Tasks};
+#[cfg(feature = "files")]
+use crate::ids::JobId;
+use crate::{ids::ProcessId, tasks::Tasks};
 
 /// The frames to be written to a link.
 pub(crate) struct Outgoing {
@@ -42,6 +44,7 @@ pub(super) enum PayloadSource {
     /// An output ring of a process.
     Process(ProcessId, Channel),
     /// The output of a job.
+    #[cfg(feature = "files")]
     Job(JobId),
 }
 
@@ -49,6 +52,7 @@ impl PayloadSource {
     fn channel(self) -> Channel {
         match self {
             Self::Process(_, channel) => channel,
+            #[cfg(feature = "files")]
             Self::Job(_) => Channel::Stdout,
         }
     }
@@ -376,6 +380,7 @@ impl FrameInFlight {
                 let ring = process.output_mut(channel)?.ring_mut();
                 ring.with_prefix(self.offset, &self.header, write)
             }
+            #[cfg(feature = "files")]
             PayloadSource::Job(job) => {
                 let output = tasks.jobs.output(job)?;
                 output.with_prefix(self.offset, &self.header, write)
@@ -409,6 +414,7 @@ impl FrameInFlight {
                 .get_mut(process)
                 .and_then(|process| process.output_mut(channel))
                 .map_or([&[], &[]], |output| output.ring().bytes_from(self.offset)),
+            #[cfg(feature = "files")]
             PayloadSource::Job(job) => match tasks.jobs.output(job) {
                 Some(output) => [output.bytes_from(self.offset), &[]],
                 None => [&[], &[]],

@@ -18,4 +18,4 @@ mod dial;
 mod table;
 
 pub(crate) use connection::{Connection, ConnectionState};
-pub(crate) use table::{ConnectionId, Connections, failure};
+pub(crate) use table::{Connections, failure};

@@ -6,13 +6,8 @@ use vmcell_wire::{Failure, FailureKind, Stage, StreamId};
 use super::{Connection, ConnectionState};
 use crate::{
     event::{Event, Poller, Readiness},
-    link::LinkId,
-    process::Caller,
+    ids::{Caller, ConnectionId, LinkId},
 };
-
-/// The id of a connection: its index in the list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ConnectionId(pub(crate) u32);
 
 /// All connections.
 pub(crate) struct Connections {

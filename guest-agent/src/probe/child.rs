@@ -16,12 +16,7 @@ use super::{
     tcp::{AttemptError, dial, until},
     unix,
 };
-use crate::{
-    clock::Moment,
-    event::Event,
-    service::{Context, ServiceId},
-    sys,
-};
+use crate::{clock::Moment, event::Event, ids::ServiceId, service::Context, sys};
 
 /// A forked child of the agent that probes a service, as the agent sees it.
 ///
@@ -173,6 +168,7 @@ fn start(
     rustix::fs::fcntl_setfl(&ours, OFlags::NONBLOCK)?;
     context.poller.watch(&ours, Event::Probe(service))?;
     let pid = sys::fork([theirs], |[reports]| run_attempts(&reports, probe, timing))?;
+    context.poller.add_child(pid);
     Ok((pid, ours))
 }
 

@@ -5,7 +5,8 @@ use vmcell_wire::{ExitCause, PackedStrings, Start};
 use super::{ProbeResult, Timing, connect_error::describe};
 use crate::{
     clock::Moment,
-    process::{KillReason, ProcessId, Processes, Role},
+    ids::ProcessId,
+    process::{KillReason, Processes, Role},
     service::{Context, background},
 };
 

@@ -30,9 +30,10 @@ use vmcell_wire::service::{Probe, Spec};
 
 use crate::{
     clock::Moment,
-    process::{ProcessId, Processes},
+    ids::{ProcessId, ServiceId},
+    process::Processes,
     ring::Ring,
-    service::{Context, ServiceId, truncated},
+    service::{Context, truncated},
 };
 
 pub(crate) use validate::check;

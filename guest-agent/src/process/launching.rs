@@ -11,11 +11,12 @@
 use rustix::fd::OwnedFd;
 use vmcell_wire::{Failure, ProcessMode, Stage};
 
-use super::{Process, ProcessId, Processes, Role, spawn::raw_errno};
+use super::{Process, Processes, Role, spawn::raw_errno};
 use crate::{
     clock::Moment,
     deadlines::Purpose,
     event::{Event, Poller},
+    ids::ProcessId,
     sys::{ChildFailure, Launch},
 };
 

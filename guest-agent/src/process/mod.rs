@@ -32,21 +32,30 @@ mod role;
 mod spawn;
 mod streams;
 mod table;
+#[cfg(feature = "terminals")]
+mod terminal;
+#[cfg(not(feature = "terminals"))]
+#[path = "no_terminal.rs"]
 mod terminal;
 mod termination;
 
 use alloc::vec::Vec;
 
 use rustix::process::Pid;
-use vmcell_wire::{Channel, Position, ProcessEntry, ProcessMode, StreamId};
+use vmcell_wire::{Channel, Position, ProcessEntry, ProcessMode};
 
-use crate::{cgroup::Cgroup, clock::Moment, link::LinkId};
+use crate::{
+    cgroup::Cgroup,
+    clock::Moment,
+    ids::{Caller, ProcessId},
+};
 
 pub(crate) use input::{INPUT_WINDOW, Input, InputState};
 pub(crate) use launching::LAUNCH_CHECK_DELAY_MS;
 pub(crate) use output::Output;
 pub(crate) use role::Role;
-pub(crate) use spawn::raw_errno;
+pub(crate) use spawn::{SpawnSettings, raw_errno};
+#[cfg(feature = "services")]
 pub(crate) use streams::output_pipe;
 pub(crate) use table::Processes;
 pub(crate) use termination::{KillReason, Termination};
@@ -59,18 +68,6 @@ use terminal::Terminal;
 /// How long an ended process waits for descendants that keep its outputs open.
 /// For those that were killed it waits longer.
 pub(crate) const TREE_GRACE_MS: u64 = 500;
-
-/// The id of a process, unique while the agent runs. Not a pid, which the
-/// kernel reuses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct ProcessId(pub(crate) u32);
-
-/// The global name of a stream: its link and its id there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Caller {
-    pub(crate) link: LinkId,
-    pub(crate) stream: StreamId,
-}
 
 pub(crate) struct Process {
     pub(crate) pid: Pid,
@@ -130,7 +127,7 @@ impl Process {
     fn input_of(&mut self, caller: Caller) -> Option<Position> {
         let input = self.stdin.as_mut().filter(|input| input.is_open())?;
         let offset = match &self.terminal {
-            Some(terminal) => terminal.writers.received(caller)?,
+            Some(terminal) => terminal.received_from(caller)?,
             None if self.stdin_writer == Some(caller) => {
                 // The credit for what was consumed until now was owed to the
                 // previous stream. The window of this one includes it already.
@@ -152,7 +149,7 @@ impl Process {
             return;
         };
         let may_write = match &mut self.terminal {
-            Some(terminal) => terminal.writers.record(caller, bytes.len()),
+            Some(terminal) => terminal.record_input(caller, bytes.len()),
             None => self.stdin_writer == Some(caller),
         };
         if may_write && input.push(bytes) == InputState::Finished {

@@ -7,12 +7,12 @@ use vmcell_wire::{
 };
 
 use super::{
-    Caller, KillReason, Output, Process, ProcessId, Role, spawn::raw_errno, streams::Outputs,
-    terminal::NewTerminal,
+    KillReason, Output, Process, Role, spawn::raw_errno, streams::Outputs, terminal::NewTerminal,
 };
 use crate::{
     agent::Agent,
     clock::Moment,
+    ids::{Caller, ProcessId},
     link::{LinkError, LinkSession, ProcessStream, ReadPosition, Stream},
 };
 
@@ -257,8 +257,8 @@ impl Agent {
         }
         let waiting = ProcessStream::killer(caller, id);
         session.streams.insert(stream, Stream::Process(waiting));
-        // It may have ended already; otherwise SIGCHLD will follow.
-        self.reap();
+        // It may have ended already; otherwise its end will follow.
+        self.tasks.processes.check_ended_soon();
         Ok(())
     }
 

@@ -22,7 +22,7 @@ use super::{
 use crate::{
     cgroup::Cgroup,
     clock::Moment,
-    sys::{CgroupNamespace, ChildFailure, ChildPlan, Launch, Launcher, ResourceLimit},
+    sys::{CgroupNamespace, ChildFailure, ChildPlan, Launch, Launcher, ResourceLimit, SignalSet},
     user::User,
 };
 
@@ -37,8 +37,18 @@ pub(crate) struct Spawner {
     null: OwnedFd,
     /// The uid of the agent.
     uid: u32,
-    /// The default descriptor limit of programs.
-    descriptors: ResourceLimit,
+    settings: SpawnSettings,
+}
+
+/// What programs get that differs from the process of the agent.
+#[derive(Clone, Copy)]
+pub(crate) struct SpawnSettings {
+    /// Their default descriptor limit.
+    pub(crate) descriptors: ResourceLimit,
+    /// Their default directory; `None`: that of the agent, which is `/` then.
+    pub(crate) directory: Option<&'static [u8]>,
+    /// Signals that the agent ignores, and they shall not.
+    pub(crate) ignored_signals: SignalSet,
 }
 
 /// `RLIM_NLIMITS`: the number of resources of setrlimit(2).
@@ -49,16 +59,14 @@ const RESOURCES: u8 = 16;
 const MAX_PATH: usize = 4096;
 
 impl Spawner {
-    /// Creates a spawner. `descriptors` is the default descriptor limit of
-    /// programs.
-    pub(crate) fn new(descriptors: ResourceLimit) -> Result<Self, Errno> {
+    pub(crate) fn new(settings: SpawnSettings) -> Result<Self, Errno> {
         Ok(Self {
             launcher: Launcher::new(),
             candidates: PackedStringsBuf::new(),
             more_env: PackedStringsBuf::new(),
             null: rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?,
             uid: rustix::process::geteuid().as_raw(),
-            descriptors,
+            settings,
         })
     }
 
@@ -120,8 +128,8 @@ impl Spawner {
             .next()
             .filter(|program| !program.is_empty())
             .ok_or_else(|| invalid(Stage::Request, "no program is named"))?;
-        let cwd = directory(start.cwd)?;
-        let rlimits = resource_limits(start.rlimits, self.descriptors)?;
+        let cwd = directory(start.cwd)?.or(self.settings.directory);
+        let rlimits = resource_limits(start.rlimits, self.settings.descriptors)?;
         if !(-20..=19).contains(&start.nice) {
             return Err(invalid(Stage::Limits, "the niceness must be -20 to 19"));
         }
@@ -158,6 +166,7 @@ impl Spawner {
             nice: Some(start.nice).filter(|nice| *nice != 0),
             credentials: user.as_ref().map(User::credentials),
             umask: start.umask,
+            ignored_signals: self.settings.ignored_signals,
         };
         let (pid, launch) = self.launcher.launch(&plan).map_err(failure_of)?;
         Ok(Started {
@@ -190,7 +199,7 @@ fn namespace_for(start: &Start<'_>, cgroup: Option<&Cgroup>, terminal: bool) -> 
     }
 }
 
-/// Checks the working directory of a child. `None` is `/`.
+/// Checks the working directory of a child. `None`: the default one.
 fn directory(path: &[u8]) -> Result<Option<&[u8]>, Failure<'static>> {
     if path.is_empty() {
         return Ok(None);

@@ -9,7 +9,7 @@ use vmcell_wire::{Failure, Stage, Start, Stdin};
 use super::{
     Input, Output,
     spawn::raw_errno,
-    terminal::{NewTerminal, Terminal, open_pty},
+    terminal::{NewTerminal, Terminal},
 };
 
 /// The standard streams of a new process.
@@ -81,34 +81,6 @@ impl Streams {
             child_ends: ChildEnds::Provided(both),
         }
     }
-
-    /// Opens a terminal owned by this user, of whose output `keep` bytes are
-    /// kept.
-    pub(super) fn terminal(
-        new: NewTerminal,
-        keep: u32,
-        uid: u32,
-    ) -> Result<Self, Failure<'static>> {
-        Self::try_terminal(new, keep, uid).map_err(|errno| {
-            let text = "the terminal cannot be created";
-            Failure::from_errno(raw_errno(errno), Stage::Terminal, text)
-        })
-    }
-
-    fn try_terminal(new: NewTerminal, keep: u32, uid: u32) -> Result<Self, Errno> {
-        let (master, program_end) = open_pty(new.size, uid)?;
-        set_nonblocking(&master)?;
-        // epoll registers each descriptor once, whatever it is watched for.
-        let typing = rustix::io::fcntl_dupfd_cloexec(&master, 0)?;
-        let mut stdout = Output::new(master, keep);
-        let terminal = Terminal::new(program_end, new.unread, &mut stdout);
-        Ok(Self {
-            stdin: Some(Input::new(typing)),
-            stdout,
-            stderr: Output::ended(),
-            child_ends: ChildEnds::Terminal(terminal),
-        })
-    }
 }
 
 impl ChildEnds {
@@ -151,6 +123,6 @@ pub(crate) fn output_pipe() -> Result<(OwnedFd, OwnedFd), Errno> {
 }
 
 /// Only for the agent's end: the child's end is a separate open file.
-fn set_nonblocking(end: &OwnedFd) -> Result<(), Errno> {
+pub(super) fn set_nonblocking(end: &OwnedFd) -> Result<(), Errno> {
     rustix::fs::fcntl_setfl(end, OFlags::NONBLOCK)
 }

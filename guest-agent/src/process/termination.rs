@@ -4,9 +4,10 @@ use vmcell_wire::{Exit, ExitCause, ProcessMode};
 use super::{Output, Process, Role};
 use crate::{
     cgroup::{Cgroup, Cgroups},
+    child_exit::{Reaped, ResourceUsage},
     clock::Moment,
     kernel_log::KernelLog,
-    sys::{Reaped, signal_group, signal_process},
+    sys::{signal_group, signal_process},
 };
 
 /// The end of a process, as far as it has come.
@@ -35,7 +36,7 @@ pub(crate) enum KillReason {
 
 /// The process itself after it was reaped.
 struct ReapedLeader {
-    usage: Reaped,
+    usage: ResourceUsage,
     cause: ExitCause,
     oom_kills: u32,
     at: Moment,
@@ -144,7 +145,7 @@ impl Process {
     }
 
     /// Records that the leader was reaped.
-    pub(super) fn leader_ended(&mut self, usage: Reaped, log: Option<&mut KernelLog>) {
+    pub(super) fn leader_ended(&mut self, reaped: Reaped, log: Option<&mut KernelLog>) {
         self.stdin = None;
         if let Some(terminal) = &mut self.terminal {
             terminal.program_ended();
@@ -155,7 +156,7 @@ impl Process {
         self.stdout.on_ready();
         self.stderr.on_ready();
         // OOM kills are only of interest if the program failed.
-        let oom_kills = match (&self.cgroup, usage.cause) {
+        let oom_kills = match (&self.cgroup, reaped.cause) {
             (None, _) | (_, ExitCause::Code(0)) => 0,
             (Some(cgroup), cause) => cgroup.oom_kills().unwrap_or_else(|| {
                 let unexpected = cause == SIGKILL && self.termination.kill_reason.is_none();
@@ -163,7 +164,7 @@ impl Process {
                 u32::from(unexpected && log.is_some_and(oom))
             }),
         };
-        let cause = match (usage.cause, self.termination.kill_reason) {
+        let cause = match (reaped.cause, self.termination.kill_reason) {
             (SIGKILL, Some(KillReason::Host)) => ExitCause::Killed,
             (SIGKILL, Some(KillReason::Timeout)) => ExitCause::Timeout,
             (SIGKILL, None) if oom_kills > 0 => ExitCause::OutOfMemory,
@@ -175,7 +176,7 @@ impl Process {
             self.kill(KillReason::Host);
         }
         self.termination.leader = Some(ReapedLeader {
-            usage,
+            usage: reaped.usage,
             cause,
             oom_kills,
             at: Moment::now(),

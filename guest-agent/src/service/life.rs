@@ -5,7 +5,7 @@ use alloc::string::String;
 use vmcell_wire::{Exit, ExitCause};
 
 use super::{
-    Phase, Run, Service, ServiceId,
+    Phase, Run, Service,
     log::ReadBudget,
     needs::Needs,
     phase::{AfterExit, FailureReason},
@@ -16,6 +16,7 @@ use super::{
 use crate::{
     clock::Moment,
     event::Poller,
+    ids::ServiceId,
     probe::{ProbeKind, ProbeResult, ProbeRunner},
     process::TREE_GRACE_MS,
     tasks::Tasks,

@@ -47,7 +47,11 @@ use vmcell_wire::{
     service::{self as wire, LogStart, ServiceState, WaitFor},
 };
 
-use crate::{clock::Moment, process::Caller, ring::Ring};
+use crate::{
+    clock::Moment,
+    ids::{Caller, ServiceId},
+    ring::Ring,
+};
 
 pub(crate) use error::{ServiceError, truncated};
 pub(crate) use run::{Context, background};
@@ -59,11 +63,6 @@ use restart::Backoff;
 use run::Run;
 use settings::Settings;
 use start::PreviousState;
-
-/// The id of a service, unique while the agent runs, even when another service
-/// gets its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct ServiceId(pub(crate) u32);
 
 pub(crate) struct Service {
     id: ServiceId,

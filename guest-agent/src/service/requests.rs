@@ -6,10 +6,11 @@ use vmcell_wire::{
     service::{ReadLog, ServiceRequest, StartService},
 };
 
-use super::{Phase, Service, ServiceError, ServiceId, phase::AfterExit, run::Context};
+use super::{Phase, Service, ServiceError, phase::AfterExit, run::Context};
 use crate::{
     agent::Agent,
     clock::Moment,
+    ids::ServiceId,
     link::{LinkError, LinkSession, ReadPosition, ServiceStream, Stream, WaitCondition},
 };
 

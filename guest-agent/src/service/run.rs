@@ -5,12 +5,13 @@ use vmcell_wire::{
     Exit, ExitCause, Failure, FailureKind, ProcessMode, Stage, Start, Stdin, service::Spec,
 };
 
-use super::{Log, ServiceId, log::ReadBudget};
+use super::{Log, log::ReadBudget};
 use crate::{
     clock::Moment,
     event::{Event, Poller},
+    ids::{ProcessId, ServiceId},
     probe::ProbeRunner,
-    process::{KillReason, ProcessId, Processes, Role, output_pipe, raw_errno},
+    process::{KillReason, Processes, Role, output_pipe, raw_errno},
 };
 
 /// What a service uses of the agent.

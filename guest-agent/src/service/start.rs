@@ -3,7 +3,7 @@ use alloc::{format, rc::Rc};
 use vmcell_wire::{Failure, FailureKind, service::StartService};
 
 use super::{
-    Log, Phase, Run, Service, ServiceError, ServiceId, Services,
+    Log, Phase, Run, Service, ServiceError, Services,
     needs::{Needs, find_cycle},
     phase::{AfterExit, FailureReason},
     restart::Backoff,
@@ -11,7 +11,7 @@ use super::{
     settings::{Settings, check_name, decode},
     table::MAX_SERVICES,
 };
-use crate::{clock::Moment, event::Poller, tasks::Tasks};
+use crate::{clock::Moment, event::Poller, ids::ServiceId, tasks::Tasks};
 
 impl Tasks {
     /// Starts a service, or makes it wait for those that it needs.

@@ -6,11 +6,10 @@ use alloc::{
 
 use rustix::process::Pid;
 
-use super::{Phase, Run, Service, ServiceId, log::ReadBudget, needs::Needs};
+use super::{Phase, Run, Service, log::ReadBudget, needs::Needs};
 use crate::{
     clock::Moment,
-    link::LinkId,
-    process::{Caller, ProcessId},
+    ids::{Caller, LinkId, ProcessId, ServiceId},
 };
 
 /// All services.

@@ -11,7 +11,11 @@ use rustix::{
     thread::{UnshareFlags, unshare_unsafe},
 };
 
-use crate::{boot::CGROUPS, cgroup::PARENT};
+/// The mount point of the cgroups.
+pub const CGROUPS: &str = "/sys/fs/cgroup";
+
+/// The cgroup of all children, in the root.
+pub(crate) const CGROUP_PARENT: &str = "vmcell";
 
 /// Which cgroups a process sees, and where it can move processes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +56,7 @@ pub(super) fn enter_cgroup_namespace(namespace: CgroupNamespace) -> Result<(), E
     }
     let mut path = Path::new();
     // There is room for the longest number.
-    let _ = write!(path, "{CGROUPS}/{PARENT}/{number}");
+    let _ = write!(path, "{CGROUPS}/{CGROUP_PARENT}/{number}");
     mount_bind(path.as_c_str(), CGROUPS)
 }
 
@@ -95,7 +99,7 @@ mod tests {
     #[test]
     fn every_number_has_room_in_the_path() {
         let mut path = Path::new();
-        write!(path, "{CGROUPS}/{PARENT}/{}", u64::MAX).unwrap();
+        write!(path, "{CGROUPS}/{CGROUP_PARENT}/{}", u64::MAX).unwrap();
         let expected = c"/sys/fs/cgroup/vmcell/18446744073709551615";
         assert_eq!(path.as_c_str(), expected);
         assert!(write!(path, "{}", "x".repeat(64)).is_err());

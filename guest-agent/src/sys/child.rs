@@ -10,6 +10,7 @@ use super::{
     cgroup_namespace::{CgroupNamespace, enter_cgroup_namespace},
     launch::ResourceLimit,
     raw::call,
+    signals::{KernelAction, SignalSet},
 };
 
 /// Why a child could not execute its program, and at which stage.
@@ -36,6 +37,8 @@ pub(super) struct ChildSetup {
     pub(super) descriptors: [RawFd; 3],
     pub(super) exec_pipe: RawFd,
     pub(super) terminal: bool,
+    /// Signals that the agent ignores, and the program shall not.
+    pub(super) ignored_signals: SignalSet,
     pub(super) cgroup_namespace: CgroupNamespace,
     pub(super) failure: Option<ChildFailure>,
 }
@@ -55,6 +58,7 @@ impl ChildSetup {
         descriptors: [-1; 3],
         exec_pipe: -1,
         terminal: false,
+        ignored_signals: 0,
         cgroup_namespace: CgroupNamespace::Shared,
         failure: None,
     };
@@ -130,6 +134,7 @@ unsafe fn prepare(setup: &ChildSetup) -> Result<(), ChildFailure> {
         if !setup.cwd.is_null() {
             change_directory(setup.cwd, setup.make_cwd).map_err(at(Stage::WorkingDirectory))?;
         }
+        stop_ignoring(setup.ignored_signals);
         unblock_signals();
     }
     Ok(())
@@ -243,11 +248,26 @@ unsafe fn change_directory(path: *mut u8, make: bool) -> Result<(), Errno> {
     }
 }
 
-/// Unblocks all signals. The agent blocks them for signalfd, and the mask
+/// The size of a signal set, as the kernel is told.
+const SET_SIZE: usize = size_of::<SignalSet>();
+
+/// Resets these signals to their default action: those that are ignored stay so
+/// in `execve(2)`. Handlers are gone already: see `clone.rs`.
+unsafe fn stop_ignoring(mut signals: SignalSet) {
+    let default = KernelAction::DEFAULT;
+    let action = (&raw const default).expose_provenance();
+    while signals != 0 {
+        let signal = signals.trailing_zeros().wrapping_add(1) as usize;
+        signals &= signals.wrapping_sub(1);
+        // SAFETY: it points to an action of the kernel's form.
+        let _ = unsafe { call(libc::SYS_rt_sigaction, [signal, action, 0, SET_SIZE, 0]) };
+    }
+}
+
+/// Unblocks all signals. The program may block them for signalfd, and the mask
 /// survives `execve(2)`.
 unsafe fn unblock_signals() {
-    const SET_SIZE: usize = 8;
-    let nothing_blocked = 0u64;
+    let nothing_blocked: SignalSet = 0;
     let set = (&raw const nothing_blocked).expose_provenance();
     let how = as_register(libc::SIG_SETMASK);
     // SAFETY: it points to a signal set of the size that the kernel is told.

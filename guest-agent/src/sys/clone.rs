@@ -57,11 +57,13 @@ pub(super) unsafe fn clone_sharing_memory(
     entry: unsafe extern "C" fn(*mut c_void) -> !,
     argument: *mut c_void,
 ) -> Result<Pid, Errno> {
+    const CLONE_CLEAR_SIGHAND: u64 = 0x1_0000_0000;
     let stack = stack.as_mut_slice();
     let shared = libc::CLONE_VM | libc::CLONE_CHILD_CLEARTID;
     in_use.store(1, Ordering::Relaxed);
     let mut arguments = CloneArgs {
-        flags: u64::from(shared.unsigned_abs()),
+        // No signal handler of the program may run in the child.
+        flags: u64::from(shared.unsigned_abs()) | CLONE_CLEAR_SIGHAND,
         child_tid: in_use.as_ptr().expose_provenance() as u64,
         exit_signal: u64::from(libc::SIGCHLD.unsigned_abs()),
         stack: stack.as_mut_ptr().addr() as u64,

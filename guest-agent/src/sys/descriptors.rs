@@ -3,6 +3,8 @@ use rustix::{
     io::Errno,
 };
 
+use crate::kernel_error::KernelError;
+
 /// Sets close-on-exec on every descriptor but 0, 1 and 2: close_range(2).
 pub(crate) fn set_cloexec_on_all() -> Result<(), Errno> {
     const FIRST: libc::c_uint = 3;
@@ -16,6 +18,15 @@ pub(crate) fn set_cloexec_on_all() -> Result<(), Errno> {
         )
     };
     super::check(result).map(|_| ())
+}
+
+/// Returns the first of the descriptors 0, 1 and 2 that is not open.
+pub(crate) fn first_closed_stream() -> Option<u8> {
+    (0..3).find(|number| {
+        // SAFETY: the flags of a descriptor are read, if it is one.
+        let flags = unsafe { libc::fcntl((*number).into(), libc::F_GETFD) };
+        super::check(flags.into()).is_err()
+    })
 }
 
 /// Closes every descriptor but these: close_range(2).
@@ -74,8 +85,8 @@ pub(crate) fn inherited(number: u32) -> Result<OwnedFd, Errno> {
 ///
 /// # Errors
 /// There is none.
-pub fn stdin_copy() -> Result<OwnedFd, Errno> {
-    copy_of(0)
+pub fn stdin_copy() -> Result<OwnedFd, KernelError> {
+    Ok(copy_of(0)?)
 }
 
 /// Returns a copy of the standard error.

@@ -32,6 +32,7 @@ use super::{
     cgroup_namespace::CgroupNamespace,
     child::{ChildFailure, ChildSetup, child_main},
     clone::clone_sharing_memory,
+    signals::SignalSet,
 };
 
 /// Everything a child needs, prepared before it exists: after the clone nothing
@@ -42,7 +43,7 @@ pub(crate) struct ChildPlan<'a> {
     pub(crate) argv: PackedStrings<'a>,
     /// The environment, in two parts.
     pub(crate) env: [PackedStrings<'a>; 2],
-    /// Without a zero byte. `None`: the agent's directory, which is `/`.
+    /// Without a zero byte. `None`: the agent's directory.
     pub(crate) cwd: Option<&'a [u8]>,
     pub(crate) make_cwd: bool,
     pub(crate) stdin: BorrowedFd<'a>,
@@ -58,9 +59,11 @@ pub(crate) struct ChildPlan<'a> {
     pub(crate) cgroup_namespace: CgroupNamespace,
     pub(crate) rlimits: &'a [ResourceLimit],
     pub(crate) nice: Option<i8>,
-    /// `None`: those of the agent, which is root.
+    /// `None`: those of the agent.
     pub(crate) credentials: Option<Credentials<'a>>,
     pub(crate) umask: Option<u16>,
+    /// Signals that the agent ignores, and the program shall not.
+    pub(crate) ignored_signals: SignalSet,
 }
 
 /// The arguments of one prlimit(2).
@@ -285,6 +288,7 @@ impl ChildMemory {
             ],
             exec_pipe: plan.exec_pipe.as_raw_fd(),
             terminal: plan.terminal,
+            ignored_signals: plan.ignored_signals,
             cgroup_namespace: plan.cgroup_namespace,
             failure: None,
         };

@@ -13,8 +13,7 @@ const AGENT_LIMIT: u64 = 65_536;
 /// that the agent was started with.
 pub(crate) fn raise_descriptor_limit() -> Result<ResourceLimit, Errno> {
     let given = getrlimit(Resource::Nofile);
-    let unlimited = u64::MAX;
-    let hard = given.maximum.unwrap_or(unlimited);
+    let hard = given.maximum.unwrap_or(UNLIMITED);
     let raise = |limit| {
         let limit = Some(limit);
         let (current, maximum) = (limit, limit);
@@ -25,11 +24,23 @@ pub(crate) fn raise_descriptor_limit() -> Result<ResourceLimit, Errno> {
         let (current, maximum) = (Some(hard.min(AGENT_LIMIT)), given.maximum);
         setrlimit(Resource::Nofile, Rlimit { current, maximum })?;
     }
-    Ok(ResourceLimit {
-        resource: NOFILE,
-        values: [given.current.unwrap_or(unlimited), hard],
-    })
+    Ok(resource_limit(given))
 }
+
+/// Returns the descriptor limit of this process.
+pub(crate) fn descriptor_limit() -> ResourceLimit {
+    resource_limit(getrlimit(Resource::Nofile))
+}
+
+fn resource_limit(limit: Rlimit) -> ResourceLimit {
+    ResourceLimit {
+        resource: NOFILE,
+        values: [limit.current, limit.maximum].map(|value| value.unwrap_or(UNLIMITED)),
+    }
+}
+
+/// `RLIM_INFINITY`.
+const UNLIMITED: u64 = u64::MAX;
 
 /// `RLIMIT_NOFILE`.
 const NOFILE: u8 = 7;

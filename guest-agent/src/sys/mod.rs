@@ -17,31 +17,36 @@ mod namespaces;
 mod raw;
 mod scheduling;
 mod session;
+#[cfg(feature = "files")]
 mod shared;
 mod signals;
 mod vsock;
 mod wait;
 
-pub(crate) use cgroup_namespace::CgroupNamespace;
+pub use cgroup_namespace::CGROUPS;
+pub(crate) use cgroup_namespace::{CGROUP_PARENT, CgroupNamespace};
 pub(crate) use child::ChildFailure;
 pub(crate) use clone::clone_into_namespaces;
 pub use descriptors::stdin_copy;
-pub(crate) use descriptors::{inherited, set_cloexec_on_all, standard_error};
+pub(crate) use descriptors::{first_closed_stream, inherited, set_cloexec_on_all, standard_error};
 pub(crate) use entropy::add_entropy;
 pub use fork::exit_immediately;
 pub(crate) use fork::{exit, fork};
 pub(crate) use kill::{signal_all_processes, signal_group, signal_process};
 pub(crate) use launch::{ChildPlan, Credentials, Launch, Launcher, ResourceLimit};
-pub(crate) use limit::raise_descriptor_limit;
+pub(crate) use limit::{descriptor_limit, raise_descriptor_limit};
 pub(crate) use loopback::raise_loopback;
 pub(crate) use mapping::Mapping;
 pub(crate) use namespaces::{idmap_mount, unshare_cgroups};
 pub(crate) use scheduling::use_batch_scheduling;
 pub(crate) use session::session_of;
+#[cfg(feature = "files")]
 pub(crate) use shared::{Consumer, Producer, SharedRing};
-pub(crate) use signals::{SignalFd, reset_and_block_signals};
+pub(crate) use signals::{
+    SignalFd, SignalSet, ignored_signals, is_ended_by_sigpipe, reset_and_block_signals,
+};
 pub(crate) use vsock::{VsockAddress, vsock_peer, vsock_socket};
-pub(crate) use wait::{Reaped, reap};
+pub(crate) use wait::{has_children, reap_any, reap_by_handle};
 
 use rustix::io::Errno;
 

@@ -1,5 +1,3 @@
-use core::mem::MaybeUninit;
-
 use rustix::{
     fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd},
     io::Errno,
@@ -8,71 +6,120 @@ use rustix::{
 /// SIGCHLD, SIGTERM and SIGINT as a readable descriptor: signalfd(2).
 pub(crate) struct SignalFd(OwnedFd);
 
+/// A set of signals, in the kernel's form: signal 1 is the lowest bit.
+pub(crate) type SignalSet = u64;
+
 /// Resets every signal to its default action, which children inherit, and
 /// blocks them all permanently, so that none interrupts the agent and a write
 /// to a closed pipe only returns an error.
 pub(crate) fn reset_and_block_signals() -> Result<(), Errno> {
-    let mut all = MaybeUninit::uninit();
-    // SAFETY: sigfillset initialises the set, sigprocmask reads it.
-    let result = unsafe {
-        libc::sigfillset(all.as_mut_ptr());
-        libc::sigprocmask(libc::SIG_BLOCK, all.as_ptr(), core::ptr::null_mut())
-    };
-    super::check(result.into())?;
+    change_mask(Some(SignalSet::MAX))?;
     for signal in 1..=LAST_SIGNAL {
-        reset(signal);
+        let _ = action(signal, Some(&KernelAction::DEFAULT));
     }
     Ok(())
+}
+
+/// Sets the blocked signals of this thread, if a set is given, and returns the
+/// set before: rt_sigprocmask(2).
+pub(super) fn change_mask(blocked: Option<SignalSet>) -> Result<SignalSet, Errno> {
+    let mut before: SignalSet = 0;
+    // SAFETY: both sets are there, and of the size that the kernel is told.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_rt_sigprocmask,
+            libc::SIG_SETMASK,
+            blocked
+                .as_ref()
+                .map_or(core::ptr::null(), core::ptr::from_ref),
+            &raw mut before,
+            size_of::<SignalSet>(),
+        )
+    };
+    super::check(result).map(|_| before)
+}
+
+/// Returns the signals that this process ignores. Programs that it executes
+/// would ignore them, too.
+pub(crate) fn ignored_signals() -> SignalSet {
+    let is_ignored = |signal: &libc::c_int| {
+        action(*signal, None).is_ok_and(|action| action.handler == libc::SIG_IGN)
+    };
+    (1..=LAST_SIGNAL)
+        .filter(is_ignored)
+        .fold(0, |set, signal| set | bit_of(signal))
+}
+
+/// Returns whether a write to a closed pipe would end this process.
+pub(crate) fn is_ended_by_sigpipe() -> Result<bool, Errno> {
+    let blocked = change_mask(None)?;
+    let is_default = action(libc::SIGPIPE, None)?.handler == libc::SIG_DFL;
+    Ok(is_default && blocked & bit_of(libc::SIGPIPE) == 0)
+}
+
+const fn bit_of(signal: libc::c_int) -> SignalSet {
+    1u64.wrapping_shl(signal.unsigned_abs().wrapping_sub(1))
 }
 
 /// The kernel's `_NSIG`.
 const LAST_SIGNAL: libc::c_int = 64;
 
-/// Resets a signal to its default action. The C library reserves two signals
-/// and rejects them, so this is a raw rt_sigaction(2). It fails only for
-/// SIGKILL and SIGSTOP, whose action is always the default.
-fn reset(signal: libc::c_int) {
-    /// `struct sigaction` as the kernel has it.
-    #[repr(C)]
-    struct KernelAction {
-        handler: libc::sighandler_t,
-        flags: u64,
-        restorer: usize,
-        mask: u64,
-    }
-    let default = KernelAction {
+/// `struct sigaction` as the kernel has it.
+#[repr(C)]
+pub(super) struct KernelAction {
+    handler: libc::sighandler_t,
+    flags: u64,
+    restorer: usize,
+    mask: SignalSet,
+}
+
+impl KernelAction {
+    /// The default action of every signal.
+    pub(super) const DEFAULT: Self = Self {
         handler: libc::SIG_DFL,
         flags: 0,
         restorer: 0,
         mask: 0,
     };
-    // SAFETY: the structure is the kernel's, and 8 is the size of its mask.
-    unsafe {
+}
+
+/// Sets the action of a signal, if one is given, and returns the one before. The
+/// C library reserves two signals and rejects them, so this is a raw
+/// rt_sigaction(2). Setting fails only for SIGKILL and SIGSTOP, whose action is
+/// always the default.
+fn action(signal: libc::c_int, new: Option<&KernelAction>) -> Result<KernelAction, Errno> {
+    let mut before = KernelAction::DEFAULT;
+    // SAFETY: the structures are the kernel's, and 8 is the size of their masks.
+    let result = unsafe {
         libc::syscall(
             libc::SYS_rt_sigaction,
             signal,
-            &raw const default,
-            core::ptr::null_mut::<KernelAction>(),
-            size_of::<u64>(),
+            new.map_or(core::ptr::null(), core::ptr::from_ref),
+            &raw mut before,
+            size_of::<SignalSet>(),
         )
     };
+    super::check(result).map(|_| before)
 }
 
 impl SignalFd {
     /// Watches for ended children and for SIGTERM and SIGINT.
     pub(crate) fn new() -> Result<Self, Errno> {
-        let mut set = MaybeUninit::uninit();
-        // SAFETY: sigemptyset initialises the set that the others use.
+        let set = bit_of(libc::SIGCHLD) | bit_of(libc::SIGTERM) | bit_of(libc::SIGINT);
+        // SAFETY: the set is there, and of the size that the kernel is told.
         let result = unsafe {
-            libc::sigemptyset(set.as_mut_ptr());
-            for signal in [libc::SIGCHLD, libc::SIGTERM, libc::SIGINT] {
-                libc::sigaddset(set.as_mut_ptr(), signal);
-            }
-            libc::signalfd(-1, set.as_ptr(), libc::SFD_CLOEXEC | libc::SFD_NONBLOCK)
+            libc::syscall(
+                libc::SYS_signalfd4,
+                -1,
+                &raw const set,
+                size_of::<SignalSet>(),
+                libc::SFD_CLOEXEC | libc::SFD_NONBLOCK,
+            )
         };
-        super::check(result.into())?;
+        let number = super::check(result)?;
+        let number = i32::try_from(number).map_err(|_| Errno::BADF)?;
         // SAFETY: the kernel has just made this descriptor for us.
-        Ok(Self(unsafe { OwnedFd::from_raw_fd(result) }))
+        Ok(Self(unsafe { OwnedFd::from_raw_fd(number) }))
     }
 
     /// Takes the pending signals. Returns whether one asks the agent to

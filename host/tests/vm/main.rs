@@ -23,6 +23,7 @@ mod limits;
 mod links;
 mod orphans;
 mod out_of_memory;
+mod own_init;
 mod ports;
 mod processes;
 mod resume;

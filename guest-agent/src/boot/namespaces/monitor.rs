@@ -76,7 +76,8 @@ fn id_mapped_tree(child: Pid, directory: &[u8]) -> Result<OwnedFd, BootError> {
 fn wait_for(child: Pid) -> Result<ExitCause, Errno> {
     let signals = sys::SignalFd::new()?;
     loop {
-        if let Some(reaped) = sys::reap()?.filter(|reaped| reaped.pid == child) {
+        let reaped = sys::reap_any()?.and_then(|exit| exit.reaped());
+        if let Some(reaped) = reaped.filter(|reaped| reaped.pid == child) {
             return Ok(reaped.cause);
         }
         let mut waiting = [PollFd::new(&signals, PollFlags::IN)];

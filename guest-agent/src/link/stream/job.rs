@@ -6,12 +6,12 @@ use vmcell_wire::{
 
 use super::Filled;
 use crate::{
-    job::{JOB_WINDOW, JobId, Jobs},
+    ids::{Caller, JobId},
+    job::{JOB_WINDOW, Jobs},
     link::{
         LinkError,
         outgoing::{Added, Outgoing, PayloadSource},
     },
-    process::Caller,
 };
 
 /// The stream of a file job.

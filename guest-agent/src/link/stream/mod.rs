@@ -1,16 +1,30 @@
+#[cfg(not(all(feature = "files", feature = "ports", feature = "services")))]
+mod absent;
+#[cfg(feature = "files")]
 mod job;
+#[cfg(feature = "ports")]
 mod port;
 mod process;
 mod reader;
+#[cfg(feature = "services")]
 mod service;
 
 use super::{LinkError, outgoing::Outgoing};
 use crate::tasks::Tasks;
 
+#[cfg(not(feature = "files"))]
+use absent::AbsentStream as JobStream;
+#[cfg(not(feature = "ports"))]
+use absent::AbsentStream as PortStream;
+#[cfg(not(feature = "services"))]
+use absent::AbsentStream as ServiceStream;
+#[cfg(feature = "files")]
 pub(crate) use job::JobStream;
+#[cfg(feature = "ports")]
 pub(crate) use port::PortStream;
 pub(crate) use process::ProcessStream;
 pub(crate) use reader::ReadPosition;
+#[cfg(feature = "services")]
 pub(crate) use service::{ServiceStream, WaitCondition};
 
 /// An open stream: a request that a host waits for.

@@ -6,12 +6,13 @@ use vmcell_wire::{
 
 use super::Filled;
 use crate::{
+    ids::{Caller, ConnectionId},
     link::{
         LinkError,
         outgoing::{Added, Outgoing},
     },
-    port::{ConnectionId, ConnectionState, Connections, failure},
-    process::{Caller, INPUT_WINDOW},
+    port::{ConnectionState, Connections, failure},
+    process::INPUT_WINDOW,
 };
 
 /// The stream of a connection to a port.

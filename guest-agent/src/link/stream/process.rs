@@ -12,7 +12,8 @@ use crate::link::{
 };
 use crate::{
     clock::Moment,
-    process::{Caller, INPUT_WINDOW, LAUNCH_CHECK_DELAY_MS, ProcessId, Processes},
+    ids::{Caller, ProcessId},
+    process::{INPUT_WINDOW, LAUNCH_CHECK_DELAY_MS, Processes},
 };
 
 /// A stream of a request about a process.

@@ -5,9 +5,9 @@ use super::{
     reader::{ReadSource, Reader},
 };
 use crate::{
+    ids::{Caller, ServiceId},
     link::{LinkError, outgoing::Outgoing},
-    process::Caller,
-    service::{ServiceId, Services},
+    service::Services,
 };
 
 /// A stream of a request about a service.

@@ -17,10 +17,7 @@ use alloc::boxed::Box;
 use vmcell_wire::Selector;
 
 use super::Processes;
-use crate::{
-    cgroup::Cgroup,
-    process::{Process, ProcessId},
-};
+use crate::{cgroup::Cgroup, ids::ProcessId, process::Process};
 
 /// How many of them are checked for each ended orphan: a check is three system
 /// calls and delays other work.

@@ -9,16 +9,15 @@ use vmcell_wire::{
 };
 
 use super::{
-    Caller, KillReason, Process, ProcessId, Role, Spawner, identity::is_tag, spawn::raw_errno,
+    KillReason, Process, Role, SpawnSettings, Spawner, identity::is_tag, spawn::raw_errno,
     streams::Outputs,
 };
 use crate::{
     cgroup::{Cgroup, Cgroups},
     deadlines::{Deadlines, Purpose},
     event::{Event, Poller},
+    ids::{Caller, LinkId, ProcessId},
     kernel_log::KernelLog,
-    link::LinkId,
-    sys::ResourceLimit,
 };
 use lingering::Lingering;
 
@@ -43,6 +42,11 @@ pub(crate) struct Processes {
     full: Vec<ProcessId>,
     /// Processes of services that have changed.
     supervised: Vec<ProcessId>,
+    /// Whether a process may have ended, which
+    /// [`settle_ended`](Self::settle_ended) handles.
+    may_have_ended: bool,
+    /// How many descendants of processes have ended since then.
+    ended_orphans: usize,
 }
 
 /// The maximum number of processes, reached long before memory runs out.
@@ -52,18 +56,17 @@ const MAX_PROCESSES: usize = 4096;
 const READS_PER_TURN: usize = 4;
 
 impl Processes {
-    /// Creates the table. `descriptors` is the default descriptor limit of
-    /// programs.
+    /// Creates the table.
     pub(crate) fn new(
         cgroups: Option<Cgroups>,
-        descriptors: ResourceLimit,
+        settings: SpawnSettings,
         resume_grace_ms: u64,
     ) -> Result<Self, Errno> {
         Ok(Self {
             table: Vec::new(),
             lingering: Lingering::default(),
             last_id: ProcessId(0),
-            spawner: Spawner::new(descriptors)?,
+            spawner: Spawner::new(settings)?,
             // Without cgroups the agent does not run in a guest, and the kernel
             // log is not the guest's.
             kernel_log: cgroups.as_ref().and_then(|_| KernelLog::open()),
@@ -74,6 +77,8 @@ impl Processes {
             read_queue: Vec::new(),
             full: Vec::new(),
             supervised: Vec::new(),
+            may_have_ended: false,
+            ended_orphans: 0,
         })
     }
 
@@ -321,7 +326,10 @@ impl Processes {
 
     /// Returns whether there is work to do without an event.
     pub(crate) fn is_busy(&self) -> bool {
-        !self.read_queue.is_empty() || !self.supervised.is_empty() || self.is_sweeping()
+        self.may_have_ended
+            || !self.read_queue.is_empty()
+            || !self.supervised.is_empty()
+            || self.is_sweeping()
     }
 
     /// Does the queued work.
@@ -403,6 +411,7 @@ impl Processes {
         let id = ProcessId(self.last_id.0.wrapping_add(1));
         self.last_id = id;
         let started = process.started;
+        poller.add_child(process.pid);
         let index = self.table.partition_point(|(other, _)| *other < id);
         self.table.insert(index, (id, Box::new(process)));
         self.watch_launch(id, started, poller);

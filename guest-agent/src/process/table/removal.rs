@@ -1,18 +1,16 @@
 //! The end of processes, and their removal from the table.
 
-use rustix::{io::Errno, process::Pid};
 use vmcell_wire::{Exit, ProcessMode};
 
 use super::Processes;
 use crate::{
     cgroup::Cgroup,
+    child_exit::Reaped,
     clock::Moment,
     deadlines::Purpose,
     event::Poller,
-    process::{
-        Caller, KillReason, Process, ProcessId, Role, TREE_GRACE_MS, launching::LaunchState,
-    },
-    sys::{Reaped, reap},
+    ids::{Caller, ProcessId},
+    process::{KillReason, Process, Role, TREE_GRACE_MS, launching::LaunchState},
 };
 
 /// The maximum number of ended background processes that are kept; the oldest
@@ -120,24 +118,31 @@ impl Processes {
         self.deadlines.remove(id, Purpose::Resume);
     }
 
-    /// Reaps every ended child, started by the agent or orphaned, and wakes the
-    /// streams that may have something to report. Returns whether any child is
-    /// left.
-    pub(crate) fn reap_all(&mut self, mut reaped_too: impl FnMut(Pid)) -> bool {
-        let mut orphans = 0usize;
-        let children_left = loop {
-            match reap() {
-                Ok(Some(reaped)) => {
-                    reaped_too(reaped.pid);
-                    if !self.leader_ended(reaped) {
-                        orphans = orphans.saturating_add(1);
-                    }
-                }
-                Ok(None) => break true,
-                Err(Errno::INTR) => {}
-                Err(_) => break false,
-            }
-        };
+    /// Records that a process may have ended, for the next turn.
+    pub(crate) fn check_ended_soon(&mut self) {
+        self.may_have_ended = true;
+    }
+
+    /// Handles a reaped child, a process of the table or another one.
+    pub(crate) fn reaped(&mut self, reaped: Reaped) {
+        if !self.leader_ended(reaped) {
+            self.orphan_ended();
+        }
+        self.check_ended_soon();
+    }
+
+    /// Records that a descendant of a process may have ended.
+    pub(crate) fn orphan_ended(&mut self) {
+        self.ended_orphans = self.ended_orphans.saturating_add(1);
+    }
+
+    /// Wakes the streams that may have something to report after processes have
+    /// ended.
+    pub(crate) fn settle_ended(&mut self) {
+        if !core::mem::take(&mut self.may_have_ended) {
+            return;
+        }
+        let orphans = core::mem::take(&mut self.ended_orphans);
         if orphans > 0 {
             self.lingering.orphans_ended(orphans);
             self.sweep();
@@ -159,7 +164,6 @@ impl Processes {
             }
             self.drop_if_abandoned(id);
         }
-        children_left
     }
 
     /// Handles a reaped child. Returns whether it was a process of the table.

@@ -21,14 +21,23 @@ mod writers;
 
 use alloc::vec::Vec;
 
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use vmcell_wire::terminal::{Size, UnreadOutput};
+use rustix::{
+    fd::{AsFd, BorrowedFd, OwnedFd},
+    io::Errno,
+};
+use vmcell_wire::{
+    Failure, Stage,
+    terminal::{Size, UnreadOutput},
+};
 
-use super::{Caller, Output, Process};
-use crate::link::ReadPosition;
+use super::{
+    Input, Output, Process,
+    spawn::raw_errno,
+    streams::{ChildEnds, Streams, set_nonblocking},
+};
+use crate::{ids::Caller, link::ReadPosition};
+use pty::open_pty;
 use writers::Writers;
-
-pub(super) use pty::open_pty;
 
 /// The settings of a new terminal.
 #[derive(Clone, Copy, Debug)]
@@ -72,9 +81,49 @@ impl Terminal {
         self.program_end = None;
     }
 
+    /// Returns how much input of a writer was received.
+    pub(super) fn received_from(&self, caller: Caller) -> Option<u64> {
+        self.writers.received(caller)
+    }
+
+    /// Counts the input of a writer. Returns whether it may write.
+    pub(super) fn record_input(&mut self, caller: Caller, count: usize) -> bool {
+        self.writers.record(caller, count)
+    }
+
     /// Returns whether any stream reads its output.
     pub(super) fn is_read(&self) -> bool {
         !self.readers.is_empty()
+    }
+}
+
+impl Streams {
+    /// Opens a terminal owned by this user, of whose output `keep` bytes are
+    /// kept.
+    pub(super) fn terminal(
+        new: NewTerminal,
+        keep: u32,
+        uid: u32,
+    ) -> Result<Self, Failure<'static>> {
+        Self::try_terminal(new, keep, uid).map_err(|errno| {
+            let text = "the terminal cannot be created";
+            Failure::from_errno(raw_errno(errno), Stage::Terminal, text)
+        })
+    }
+
+    fn try_terminal(new: NewTerminal, keep: u32, uid: u32) -> Result<Self, Errno> {
+        let (master, program_end) = open_pty(new.size, uid)?;
+        set_nonblocking(&master)?;
+        // epoll registers each descriptor once, whatever it is watched for.
+        let typing = rustix::io::fcntl_dupfd_cloexec(&master, 0)?;
+        let mut stdout = Output::new(master, keep);
+        let terminal = Terminal::new(program_end, new.unread, &mut stdout);
+        Ok(Self {
+            stdin: Some(Input::new(typing)),
+            stdout,
+            stderr: Output::ended(),
+            child_ends: ChildEnds::Terminal(terminal),
+        })
     }
 }
 

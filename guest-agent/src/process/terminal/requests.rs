@@ -8,7 +8,7 @@ use vmcell_wire::{
 
 use super::{
     super::{
-        Process, ProcessId,
+        Process,
         requests::{Answer, NO_PROCESS, check_signal},
         spawn::raw_errno,
     },
@@ -19,6 +19,7 @@ use super::{
 };
 use crate::{
     agent::Agent,
+    ids::ProcessId,
     link::{LinkError, LinkSession},
     sys,
 };

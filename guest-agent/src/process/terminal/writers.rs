@@ -1,6 +1,5 @@
+use crate::ids::Caller;
 use alloc::vec::Vec;
-
-use super::Caller;
 
 /// The writers of a terminal, in the order in which they attached.
 ///
@@ -92,7 +91,7 @@ mod tests {
     use vmcell_wire::StreamId;
 
     use super::*;
-    use crate::link::LinkId;
+    use crate::ids::LinkId;
 
     fn caller(stream: u32) -> Caller {
         Caller {

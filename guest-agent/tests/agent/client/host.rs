@@ -6,8 +6,9 @@ use std::{
 };
 
 use vmcell_wire::{
-    Attach, Attached, Channel, Decoder, Event, Exit, FailureKind, Item, Outcome, PackedStringsBuf,
-    Peer, Position, Request, Resume, Selector, Stage, Start, Stdin, StreamId, encode,
+    Attach, Attached, Capabilities, Channel, Decoder, Event, Exit, FailureKind, Item, Outcome,
+    PackedStringsBuf, Peer, Position, Request, Resume, Selector, Stage, Start, Stdin, StreamId,
+    encode,
 };
 
 use super::{Listed, Reply, Spec};
@@ -22,6 +23,8 @@ pub(crate) struct Host {
     socket: UnixStream,
     decoder: Decoder,
     pub(crate) window: u32,
+    /// What the agent has announced.
+    pub(crate) capabilities: Capabilities,
     next: StreamId,
     /// All replies so far.
     log: Vec<Reply>,
@@ -41,6 +44,7 @@ impl Host {
             socket,
             decoder: Decoder::new(Peer::Guest),
             window: 0,
+            capabilities: Capabilities::NONE,
             next: StreamId::new(1).unwrap(),
             log: Vec::new(),
             seen: HashMap::new(),
@@ -342,7 +346,10 @@ impl Host {
             let mut answers = Vec::new();
             while let Some(item) = self.decoder.decode(&mut input).unwrap() {
                 let reply = match item {
-                    Item::Hello(_) => Reply::Hello,
+                    Item::Hello(hello) => {
+                        self.capabilities = hello.capabilities;
+                        Reply::Hello
+                    }
                     Item::Event { stream, event, .. } => match event {
                         Event::Started { id, pid } => Reply::Started(stream, id, pid),
                         Event::Connected => Reply::Connected(stream),

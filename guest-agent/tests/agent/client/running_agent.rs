@@ -38,6 +38,12 @@ impl RunningAgent {
     }
 
     fn start_with(arguments: &[&str]) -> Self {
+        Self::run(Command::new(env!("CARGO_BIN_EXE_vmcell-agent")).args(arguments))
+    }
+
+    /// Starts a program that runs an agent, with a listening socket as its
+    /// standard input.
+    pub(crate) fn run(program: &mut Command) -> Self {
         let unique = std::time::SystemTime::now()
             .duration_since(std::time::UNIX_EPOCH)
             .unwrap();
@@ -47,8 +53,7 @@ impl RunningAgent {
             unique.as_nanos()
         ));
         let listener = UnixListener::bind(&path).unwrap();
-        let child = Command::new(env!("CARGO_BIN_EXE_vmcell-agent"))
-            .args(arguments)
+        let child = program
             .stdin(Stdio::from(OwnedFd::from(listener)))
             .spawn()
             .unwrap();
