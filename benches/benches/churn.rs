@@ -102,7 +102,7 @@ async fn start_and_end_vms(
         let vm = builder.clone().start().await?;
         vm.spawn(Command::from_argv(["sleep", "1000"])).await?;
         match random >> 62 {
-            0 | 1 => vm.kill().await,
+            0 | 1 => vm.kill().await?,
             2 => vm.stop().await?,
             _ => {
                 ensure!(vm.exec(["true"]).await?.success());

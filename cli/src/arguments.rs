@@ -1,7 +1,7 @@
 use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand};
-use vmcell::{ProcessSelector, port::PortMapping};
+use vmcell::{ProcessSelector, Signal, port::PortMapping};
 use vmcell_cli::options::manual::{CompletionsArguments, ManArguments};
 
 use crate::{
@@ -17,7 +17,6 @@ use crate::{
     screen::ScreenArguments,
     service::{HELP_HEADING, ServiceArguments, ServiceFlags},
     shell::ShellArguments,
-    signal_name,
 };
 
 /// Run untrusted work in microVMs.
@@ -213,8 +212,8 @@ pub(crate) struct KillArguments {
     pub(crate) process: Option<ProcessSelector>,
     /// Only send this signal, by name or number, to the process and its process
     /// group.
-    #[arg(long, short, value_name = "SIGNAL", requires = "process", value_parser = signal_name::parse)]
-    pub(crate) signal: Option<u8>,
+    #[arg(long, short, value_name = "SIGNAL", requires = "process")]
+    pub(crate) signal: Option<Signal>,
     /// Kill the VM at once even if its disk is kept. As after a power cut,
     /// writes of the last two seconds may be lost.
     #[arg(long, conflicts_with = "process")]

@@ -66,7 +66,7 @@ impl DemoResult {
         let output = vm.exec(COMMAND).await?;
         let command = began.elapsed();
         let health = vm.health().await;
-        vm.kill().await;
+        vm.kill().await?;
         Ok(Self {
             health,
             boot,

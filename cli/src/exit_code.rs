@@ -24,7 +24,7 @@ pub(crate) fn of_exit(exit: &Exit) -> u8 {
 pub(crate) fn of_cause(cause: Cause) -> u8 {
     match cause {
         Cause::Code(code) => code,
-        Cause::Signal(signal) => SIGNAL_BASE.saturating_add(signal),
+        Cause::Signal(signal) => SIGNAL_BASE.saturating_add(signal.number()),
         Cause::Timeout => TIMED_OUT,
         Cause::OutputLimit => TOO_MUCH_OUTPUT,
         Cause::OutOfMemory | Cause::Killed => KILLED,

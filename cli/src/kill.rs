@@ -37,10 +37,13 @@ pub(crate) fn kill(arguments: KillArguments) -> anyhow::Result<u8> {
 }
 
 async fn kill_vm(vm: &Vm) -> anyhow::Result<u8> {
-    vm.kill().await;
-    // The owner does the killing, and it may be suspended (SIGSTOP).
-    let ended = timeout(REPORT_TIMEOUT, vm.ended()).await;
-    ended.map_err(|_| owner_not_responding(vm))?;
+    let asked = vm.kill().await;
+    // The owner does the killing, and it may be suspended (SIGSTOP). One that
+    // does not answer may have ended, and its VM with it.
+    if timeout(REPORT_TIMEOUT, vm.ended()).await.is_err() {
+        asked?;
+        return Err(owner_not_responding(vm));
+    }
     Ok(0)
 }
 

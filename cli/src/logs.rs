@@ -1,7 +1,9 @@
 //! `vmcell logs`: prints the kept output of a process.
 
 use serde_json::json;
-use vmcell::{Error, ExecEvent, ExecStream, Offsets, OutputKind, ProcessInfo, ReadFrom, Vm};
+use vmcell::{
+    Error, ExecEvent, ExecFailure, ExecStream, Offsets, OutputKind, ProcessInfo, ReadFrom, Vm,
+};
 
 use crate::{
     arguments::LogsArguments,
@@ -16,7 +18,9 @@ use crate::{
 pub(crate) fn logs(arguments: LogsArguments) -> anyhow::Result<u8> {
     block_on(async move {
         let vm = Vm::attach(&arguments.id).await?;
-        let process = vm.processes().find(arguments.process).await?;
+        let named = arguments.process;
+        let process = vm.processes().get(named.clone()).await?;
+        let process = process.ok_or_else(|| Error::from(ExecFailure::not_found(&named)))?;
         let list = vm.processes().list().await?;
         let info = list.into_iter().find(|info| info.id == process.id());
         let log = Log {

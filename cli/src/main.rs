@@ -29,7 +29,6 @@ mod runtime;
 mod screen;
 mod service;
 mod shell;
-mod signal_name;
 mod start_options;
 mod stop;
 mod stream;

@@ -113,7 +113,8 @@ async fn end(vm: &Vm) -> VmEnd {
         // `vm.ended` reports whether that worked.
         let _ = vm.stop().await;
     } else {
-        vm.kill().await;
+        // We own it, so this does not fail.
+        let _ = vm.kill().await;
     }
     vm.ended().await
 }

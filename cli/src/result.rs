@@ -30,7 +30,7 @@ pub(crate) fn add_end(result: &mut Value, exit: Option<&Exit>, cause: Option<Cau
         _ => Value::Null,
     };
     result["signal"] = match cause {
-        Some(Cause::Signal(signal)) => signal.into(),
+        Some(Cause::Signal(signal)) => signal.number().into(),
         _ => Value::Null,
     };
     result["usage"] = exit.map_or(Value::Null, usage);

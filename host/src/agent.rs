@@ -112,7 +112,7 @@ mod tests {
     async fn an_agent_boots_with_the_boot_file_of_a_newer_host() {
         let vm = with_boot_file(newer).start().await.unwrap();
         assert!(vm.exec(["true"]).await.unwrap().success());
-        vm.kill().await;
+        vm.kill().await.unwrap();
     }
 
     #[tokio::test]

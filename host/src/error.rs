@@ -131,6 +131,14 @@ pub enum Error {
         id: String,
     },
 
+    /// Only the program that owns the VM can do this, and this one is
+    /// [attached](crate::Vm::attach).
+    #[error("only the program that owns the VM can {doing}: this one is attached to it")]
+    NotOwner {
+        /// What it was asked to do.
+        doing: &'static str,
+    },
+
     /// A VM of this user with this id runs already.
     #[error("a VM with the id {id:?} runs already: choose another id")]
     IdTaken {
@@ -271,6 +279,7 @@ impl Error {
             Self::NoSuchVm { .. } => "no-such-vm",
             Self::OwnerNotAnswering { .. } => "owner-not-answering",
             Self::OwnerVersion { .. } => "owner-version",
+            Self::NotOwner { .. } => "not-owner",
             Self::IdTaken { .. } => "id-taken",
             Self::Exec(_) => "exec",
             Self::File(_) => "file",

@@ -79,7 +79,7 @@ pub use process::{
     Cause, Command, ExecEvent, ExecFailure, ExecFailureKind, ExecInput, ExecParts, ExecReader,
     ExecStage, ExecStream, ExecWaiter, Exit, Input, KeptOutput, LeftProcess, Offsets, Output,
     OutputKind, OverflowPolicy, Process, ProcessId, ProcessInfo, ProcessSelector, Processes,
-    ReadFrom, Resource, Truncation,
+    ReadFrom, Resource, Signal, Truncation, UnknownSignal,
 };
 pub use vm::{End, EndKind, Health, Vm, VmBuilder, VmDetails, VmEnd, VmInfo, VmState, VmStatus};
 #[doc(inline)]

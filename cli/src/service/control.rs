@@ -2,8 +2,8 @@
 
 use serde_json::json;
 use vmcell::{
-    Vm,
-    service::{Service, ServiceStatus},
+    Error, Vm,
+    service::{Service, ServiceError, ServiceStatus},
 };
 
 use super::{arguments::NamedServiceArguments, status};
@@ -17,7 +17,7 @@ pub(super) enum Action {
 }
 
 pub(super) async fn status(arguments: &NamedServiceArguments) -> anyhow::Result<u8> {
-    let (vm, service) = find(arguments).await?;
+    let (vm, service) = attach(arguments).await?;
     let service = service.status().await?;
     if arguments.json {
         print_status(&vm, &service);
@@ -28,7 +28,7 @@ pub(super) async fn status(arguments: &NamedServiceArguments) -> anyhow::Result<
 }
 
 pub(super) async fn apply(arguments: &NamedServiceArguments, action: Action) -> anyhow::Result<u8> {
-    let (vm, service) = find(arguments).await?;
+    let (vm, service) = attach(arguments).await?;
     let status = match action {
         Action::Stop => service.stop().await?,
         Action::Restart => {
@@ -43,7 +43,7 @@ pub(super) async fn apply(arguments: &NamedServiceArguments, action: Action) -> 
 }
 
 pub(super) async fn remove(arguments: &NamedServiceArguments) -> anyhow::Result<u8> {
-    let (vm, service) = find(arguments).await?;
+    let (vm, service) = attach(arguments).await?;
     let last = service.status().await?;
     service.remove().await?;
     if arguments.json {
@@ -57,8 +57,15 @@ pub(super) fn print_status(vm: &Vm, service: &ServiceStatus) {
     print_json(&json!({ "sandbox_id": vm.id(), "service": status::as_json(service) }));
 }
 
-async fn find(arguments: &NamedServiceArguments) -> anyhow::Result<(Vm, Service)> {
+async fn attach(arguments: &NamedServiceArguments) -> Result<(Vm, Service), Error> {
     let vm = Vm::attach(&arguments.id).await?;
-    let service = vm.services().get(&arguments.name).await?;
+    let service = find(&vm, &arguments.name).await?;
     Ok((vm, service))
+}
+
+/// Returns the service with this name.
+pub(super) async fn find(vm: &Vm, name: &str) -> Result<Service, Error> {
+    let service = vm.services().get(name).await?;
+    let name = name.to_owned();
+    service.ok_or_else(|| ServiceError::Unknown { name }.into())
 }

@@ -6,7 +6,7 @@ use vmcell::{
     service::{LogEvent, LogStream, Service},
 };
 
-use super::{arguments::LogArguments, status};
+use super::{arguments::LogArguments, control::find, status};
 use crate::{
     exit_code,
     failure::print_json,
@@ -16,7 +16,7 @@ use crate::{
 
 pub(super) async fn logs(arguments: &LogArguments) -> anyhow::Result<u8> {
     let vm = Vm::attach(&arguments.id).await?;
-    let service = vm.services().get(&arguments.name).await?;
+    let service = find(&vm, &arguments.name).await?;
     let request = service.logs().follow(arguments.follow);
     let request = match arguments.all {
         true => request.all(),

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     error::Error,
-    process::{Cause, Command, ExecFailureKind},
+    process::{Cause, Command, ExecFailureKind, Signal},
 };
 
 pub(super) async fn no_shell(context: CheckContext) -> CheckResult {
@@ -34,7 +34,7 @@ pub(super) async fn nonzero_exit(context: CheckContext) -> CheckResult {
     ensure_eq("standard error", output.stderr_text(), "err\n".to_owned())?;
     let killed = context.output("kill -9 $$").await?;
     let cause = killed.exit.map(|exit| exit.cause);
-    ensure_eq("the cause", cause, Some(Cause::Signal(9)))
+    ensure_eq("the cause", cause, Some(Cause::Signal(Signal::KILL)))
 }
 
 pub(super) async fn missing_program(context: CheckContext) -> CheckResult {
@@ -99,8 +99,12 @@ pub(super) async fn background(context: CheckContext) -> CheckResult {
         .tag("conformance")
         .stdin_stream();
     let process = context.vm.spawn(command).await?;
-    let found = context.vm.processes().find("conformance").await?;
-    ensure_eq("its number", found.id(), process.id())?;
+    let found = context.vm.processes().get("conformance").await?;
+    ensure_eq(
+        "its number",
+        found.map(|found| found.id()),
+        Some(process.id()),
+    )?;
     ensure_eq("how it ends", process.kill().await?.cause, Cause::Killed)?;
     process.forget().await?;
     let listed = context.vm.processes().list().await?;

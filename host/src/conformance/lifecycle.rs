@@ -56,14 +56,14 @@ pub(super) async fn destroyed_twice(context: CheckContext) -> CheckResult {
     vm.stop().await?;
     ensure_eq("the end", vm.ended().await.reason, End::Stopped)?;
     vm.stop().await?;
-    vm.kill().await;
+    vm.kill().await?;
     ensure_eq("the end", vm.ended().await.reason, End::Stopped)
 }
 
 pub(super) async fn used_after_destroy(context: CheckContext) -> CheckResult {
     let vm = context.start().await?;
     let running = vm.exec_stream(crate::process::Command::new("cat").stdin_stream())?;
-    vm.kill().await;
+    vm.kill().await?;
     ensure_error_code(
         "a command under way",
         running.wait_with_output().await,

@@ -24,7 +24,7 @@ pub(super) async fn stream(context: CheckContext) -> CheckResult {
                 received.extend(bytes);
                 if drops < *DROPS.end() {
                     drops += 1;
-                    context.vm.reconnect();
+                    context.vm.reconnect()?;
                 }
             }
             ExecEvent::Exited(exit) => ensure_eq("the code", exit.code(), Some(0))?,

@@ -90,7 +90,8 @@ impl Suite {
             first.milliseconds = milliseconds(started.elapsed());
         }
         if let Ok(vm) = vm {
-            vm.kill().await;
+            // We own it, so this does not fail.
+            let _ = vm.kill().await;
         }
         Report {
             name: self.name.clone(),

@@ -7,13 +7,13 @@ use super::{
 use crate::{error::Error, vm::Vm};
 
 /// The ports of a VM: see [`port`](crate::port).
-#[derive(Clone, Copy, Debug)]
-pub struct Ports<'a> {
-    vm: &'a Vm,
+#[derive(Clone, Debug)]
+pub struct Ports {
+    vm: Vm,
 }
 
-impl<'a> Ports<'a> {
-    pub(crate) fn new(vm: &'a Vm) -> Self {
+impl Ports {
+    pub(crate) fn new(vm: Vm) -> Self {
         Self { vm }
     }
 
@@ -30,7 +30,7 @@ impl<'a> Ports<'a> {
     ///
     /// # Cancel safety
     /// If the future is dropped, so is the connection.
-    pub async fn dial(self, port: u16) -> Result<Connection, Error> {
+    pub async fn dial(&self, port: u16) -> Result<Connection, Error> {
         match dial(self.vm.session(), port).await {
             Ok(connection) => Ok(connection),
             Err(DialError::Open(error)) => Err(self.vm.open_error(error)),
@@ -64,14 +64,14 @@ impl<'a> Ports<'a> {
     ///
     /// # Cancel safety
     /// If the future is dropped, nothing is published.
-    pub async fn publish(self, mapping: impl Into<PortMapping>) -> Result<PublishedPort, Error> {
+    pub async fn publish(&self, mapping: impl Into<PortMapping>) -> Result<PublishedPort, Error> {
         self.publish_until(mapping.into(), None, pending()).await
     }
 
     /// Same as [`publish`](Self::publish), for a service, until `until`
     /// completes.
     pub(crate) async fn publish_until(
-        self,
+        &self,
         mapping: PortMapping,
         service: Option<String>,
         until: impl Future<Output = ()> + Send + 'static,
@@ -82,9 +82,16 @@ impl<'a> Ports<'a> {
         published.publish(mapping, service, session, until).await
     }
 
+    /// Returns the open port that this handle of the VM or a clone has published
+    /// for a port of the guest, or `None`. If there are several, the oldest.
+    pub fn get(&self, guest_port: u16) -> Option<PublishedPort> {
+        let mut open = self.list().into_iter();
+        open.find(|port| port.guest_port() == guest_port)
+    }
+
     /// Returns the open ports that this handle of the VM and its clones have
     /// published.
-    pub fn list(self) -> Vec<PublishedPort> {
+    pub fn list(&self) -> Vec<PublishedPort> {
         self.vm.published_ports().list()
     }
 }

@@ -1,5 +1,6 @@
 use std::{fmt, time::Duration};
 
+use super::Signal;
 use crate::vm::End;
 
 /// How a command ended.
@@ -32,7 +33,7 @@ pub struct Exit {
     /// descendant starts is in it too. Cgroups that descendants create are
     /// below it.
     ///
-    /// If the command was killed (on request, by a timeout, or with_cause its
+    /// If the command was killed (on request, by a timeout, or because its
     /// stream was dropped), `Some(true)` means more: no process of the guest
     /// that started after the command is outside the cgroups of commands. If
     /// there is one, or if the guest has more than 4096 processes to search,
@@ -52,7 +53,7 @@ pub enum Cause {
     /// It exited with this code.
     Code(u8),
     /// It was killed by this signal.
-    Signal(u8),
+    Signal(Signal),
     /// It exceeded its time limit and was killed.
     Timeout,
     /// It exceeded its output limit and was killed.
@@ -105,7 +106,9 @@ impl Exit {
         Self {
             cause: match exit.cause {
                 vmcell_wire::ExitCause::Code(code) => Cause::Code(code),
-                vmcell_wire::ExitCause::Signal(signal) => Cause::Signal(signal),
+                vmcell_wire::ExitCause::Signal(number) => {
+                    Signal::from_number(number).map_or(Cause::Killed, Cause::Signal)
+                }
                 vmcell_wire::ExitCause::Timeout => Cause::Timeout,
                 vmcell_wire::ExitCause::OutOfMemory => Cause::OutOfMemory,
                 // A newer cause is only sent to hosts that know it.
@@ -128,7 +131,7 @@ impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Code(code) => write!(f, "exit code {code}"),
-            Self::Signal(signal) => write!(f, "signal {signal}"),
+            Self::Signal(signal) => write!(f, "signal {}", signal.number()),
             Self::Timeout => f.write_str("timed out"),
             Self::OutputLimit => f.write_str("printed too much"),
             Self::OutOfMemory => f.write_str("out of memory"),

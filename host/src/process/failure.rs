@@ -1,5 +1,6 @@
 use vmcell_wire::{Failure, FailureKind, Outcome, Stage};
 
+use super::ProcessSelector;
 use crate::{error::Error, printable};
 
 /// Why the guest could not start, find or signal a process. If a start failed,
@@ -63,10 +64,11 @@ pub enum ExecStage {
 }
 
 impl ExecFailure {
-    /// The failure for a process that does not exist.
-    pub(super) fn unknown(subject: String) -> Self {
+    /// Returns the failure of naming a process that does not exist, for example
+    /// where [`get`](super::Processes::get) returned `None`.
+    pub fn not_found(process: &ProcessSelector) -> Self {
         Self {
-            subject,
+            subject: process.to_string(),
             kind: ExecFailureKind::NotFound,
             errno: None,
             stage: ExecStage::Lookup,
@@ -80,6 +82,15 @@ impl ExecFailure {
         match outcome {
             Outcome::Failed(failure) => Self::from_wire(failure, subject).into(),
             _ => Error::unexpected_reply(),
+        }
+    }
+
+    /// Turns the failure that something does not exist into `None`.
+    pub(crate) fn found<T>(result: Result<T, Error>) -> Result<Option<T>, Error> {
+        match result {
+            Ok(found) => Ok(Some(found)),
+            Err(Error::Exec(failure)) if failure.kind == ExecFailureKind::NotFound => Ok(None),
+            Err(error) => Err(error),
         }
     }
 

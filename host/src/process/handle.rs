@@ -1,4 +1,4 @@
-use super::{ExecStream, Exit, ProcessId, ReadFrom};
+use super::{ExecStream, Exit, ProcessId, ReadFrom, Signal};
 use crate::{error::Error, vm::Vm};
 
 /// A handle of a process in a VM. Dropping it does not affect the process. Any
@@ -68,7 +68,7 @@ impl Process {
     ///
     /// # Errors
     /// See there.
-    pub async fn signal(&self, signal: u8) -> Result<(), Error> {
+    pub async fn signal(&self, signal: Signal) -> Result<(), Error> {
         self.vm.processes().signal(self, signal).await
     }
 

@@ -20,6 +20,7 @@ mod read_from;
 mod resource;
 mod selector;
 mod shell;
+mod signal;
 mod stream;
 
 pub use command::{Command, Input};
@@ -35,4 +36,5 @@ pub use processes::Processes;
 pub use read_from::{Offsets, ReadFrom};
 pub use resource::Resource;
 pub use selector::{ProcessId, ProcessSelector};
+pub use signal::{Signal, UnknownSignal};
 pub use stream::{ExecEvent, ExecStream, OutputKind};

@@ -2,7 +2,7 @@ use vmcell_wire::{Attach, Outcome, Request, Selector};
 
 use super::{
     ExecFailure, ExecInput, ExecStream, Exit, Process, ProcessId, ProcessInfo, ProcessSelector,
-    ReadFrom,
+    ReadFrom, Signal,
 };
 use crate::{
     error::Error,
@@ -14,13 +14,13 @@ use crate::{
 /// The processes of a VM: running ones, background ones that have ended and are
 /// not forgotten, and commands that have ended while descendants of theirs
 /// still run.
-#[derive(Clone, Copy, Debug)]
-pub struct Processes<'a> {
-    vm: &'a Vm,
+#[derive(Clone, Debug)]
+pub struct Processes {
+    vm: Vm,
 }
 
-impl<'a> Processes<'a> {
-    pub(crate) fn new(vm: &'a Vm) -> Self {
+impl Processes {
+    pub(crate) fn new(vm: Vm) -> Self {
         Self { vm }
     }
 
@@ -44,7 +44,7 @@ impl<'a> Processes<'a> {
     ///
     /// # Cancel safety
     /// Cancel safe.
-    pub async fn list(self) -> Result<Vec<ProcessInfo>, Error> {
+    pub async fn list(&self) -> Result<Vec<ProcessInfo>, Error> {
         let trees = self.list_by(|after| Request::ListTrees { after }).await;
         match trees {
             Err(Error::Unsupported { .. }) => self.list_by(|after| Request::List { after }).await,
@@ -54,7 +54,7 @@ impl<'a> Processes<'a> {
 
     /// Lists processes, page by page.
     pub(crate) async fn list_by(
-        self,
+        &self,
         page: impl Fn(u32) -> Request<'static>,
     ) -> Result<Vec<ProcessInfo>, Error> {
         let mut list: Vec<ProcessInfo> = Vec::new();
@@ -87,21 +87,21 @@ impl<'a> Processes<'a> {
         }
     }
 
-    /// Returns a handle of a process.
+    /// Returns a handle of a process, or `None` if there is no such process.
     ///
     /// # Errors
-    /// [`Error::Exec`] of the kind
-    /// [`NotFound`](crate::ExecFailureKind::NotFound) if there is none.
+    /// [`Error::Gone`] if the VM ended.
     ///
     /// # Cancel safety
     /// Cancel safe.
-    pub async fn find(self, process: impl Into<ProcessSelector>) -> Result<Process, Error> {
-        let selector = process.into();
-        let id = self.identify(&selector).await?;
+    pub async fn get(&self, process: impl Into<ProcessSelector>) -> Result<Option<Process>, Error> {
+        let Some(id) = ExecFailure::found(self.identify(&process.into()).await)? else {
+            return Ok(None);
+        };
         let list = self.list().await?;
-        let found = list.into_iter().find(|info| info.id == id);
-        let info = found.ok_or_else(|| ExecFailure::unknown(selector.to_string()))?;
-        Ok(Process::new(self.vm.clone(), info.id, info.pid, info.tag))
+        let info = list.into_iter().find(|info| info.id == id);
+        let vm = self.vm.clone();
+        Ok(info.map(|info| Process::new(vm, info.id, info.pid, info.tag)))
     }
 
     /// Attaches to a process: returns a stream of its outputs from the given
@@ -113,7 +113,7 @@ impl<'a> Processes<'a> {
     /// Fails if the VM ended. If there is no such process, the first event
     /// fails.
     pub fn attach(
-        self,
+        &self,
         process: impl Into<ProcessSelector>,
         from: ReadFrom,
     ) -> Result<ExecStream, Error> {
@@ -126,15 +126,15 @@ impl<'a> Processes<'a> {
     /// # Errors
     /// See [`attach`](Self::attach).
     pub fn attach_with_input(
-        self,
+        &self,
         process: impl Into<ProcessSelector>,
         from: ReadFrom,
     ) -> Result<ExecStream, Error> {
         self.watch(&process.into(), Some(from), true)
     }
 
-    /// Sends a signal to a process and its group. Signal 0 only checks that it
-    /// runs.
+    /// Sends a signal to a process and its group. [`Signal::NULL`] only checks
+    /// that it runs.
     ///
     /// # Errors
     /// [`Error::Exec`] if there is no such process or signal, or it has ended.
@@ -142,14 +142,16 @@ impl<'a> Processes<'a> {
     /// # Cancel safety
     /// The signal may or may not be sent if the future is dropped.
     pub async fn signal(
-        self,
+        &self,
         process: impl Into<ProcessSelector>,
-        signal: u8,
+        signal: Signal,
     ) -> Result<(), Error> {
         let selector = process.into();
-        let process = selector.as_wire();
-        self.confirm(&Request::Signal { process, signal }, &selector)
-            .await
+        let request = Request::Signal {
+            process: selector.as_wire(),
+            signal: signal.number(),
+        };
+        self.confirm(&request, &selector).await
     }
 
     /// Kills a process and all its descendants, and waits until they are gone.
@@ -166,7 +168,7 @@ impl<'a> Processes<'a> {
     ///
     /// # Cancel safety
     /// The process is killed even if the future is dropped.
-    pub async fn kill(self, process: impl Into<ProcessSelector>) -> Result<Exit, Error> {
+    pub async fn kill(&self, process: impl Into<ProcessSelector>) -> Result<Exit, Error> {
         let selector = process.into();
         let process = selector.as_wire();
         match self.vm.request(&Request::Kill { process }).await?.outcome() {
@@ -182,7 +184,7 @@ impl<'a> Processes<'a> {
     ///
     /// # Cancel safety
     /// Cancel safe.
-    pub async fn wait(self, process: impl Into<ProcessSelector>) -> Result<Exit, Error> {
+    pub async fn wait(&self, process: impl Into<ProcessSelector>) -> Result<Exit, Error> {
         self.watch(&process.into(), None, false)?.end().await
     }
 
@@ -193,14 +195,14 @@ impl<'a> Processes<'a> {
     ///
     /// # Cancel safety
     /// It may or may not be forgotten if the future is dropped.
-    pub async fn forget(self, process: impl Into<ProcessSelector>) -> Result<(), Error> {
+    pub async fn forget(&self, process: impl Into<ProcessSelector>) -> Result<(), Error> {
         let selector = process.into();
         let process = selector.as_wire();
         self.confirm(&Request::Forget { process }, &selector).await
     }
 
     /// Writes `bytes` to the standard input of a process and closes it.
-    pub(crate) fn feed(self, process: ProcessId, bytes: bytes::Bytes) -> Result<(), Error> {
+    pub(crate) fn feed(&self, process: ProcessId, bytes: bytes::Bytes) -> Result<(), Error> {
         // Not an `ExecStream`: that would keep the VM alive.
         let stream = self.open_attach(&process.into(), None, true)?;
         tokio::spawn(async move {
@@ -213,7 +215,7 @@ impl<'a> Processes<'a> {
 
     /// Returns information on one process.
     #[cfg(feature = "terminal")]
-    pub(crate) async fn info(self, process: ProcessId) -> Result<ProcessInfo, Error> {
+    pub(crate) async fn info(&self, process: ProcessId) -> Result<ProcessInfo, Error> {
         let after = process.0.saturating_sub(1);
         let mut stream = self.open(&Request::List { after })?;
         match self.vm.explained(stream.next().await).await? {
@@ -221,17 +223,17 @@ impl<'a> Processes<'a> {
             _ => None,
         }
         .filter(|info| info.id == process)
-        .ok_or_else(|| ExecFailure::unknown(ProcessSelector::from(process).to_string()).into())
+        .ok_or_else(|| ExecFailure::not_found(&process.into()).into())
     }
 
-    pub(super) async fn detach(self, process: ProcessId) -> Result<(), Error> {
+    pub(super) async fn detach(&self, process: ProcessId) -> Result<(), Error> {
         let selector = process.into();
         let process = Selector::Id(process.0);
         self.confirm(&Request::Detach { process }, &selector).await
     }
 
     fn open_attach(
-        self,
+        &self,
         selector: &ProcessSelector,
         from: Option<ReadFrom>,
         stdin: bool,
@@ -246,7 +248,7 @@ impl<'a> Processes<'a> {
     }
 
     fn watch(
-        self,
+        &self,
         selector: &ProcessSelector,
         from: Option<ReadFrom>,
         stdin: bool,
@@ -256,21 +258,25 @@ impl<'a> Processes<'a> {
         Ok(ExecStream::watching(stream, vm, selector.to_string()))
     }
 
-    async fn identify(self, selector: &ProcessSelector) -> Result<ProcessId, Error> {
+    async fn identify(&self, selector: &ProcessSelector) -> Result<ProcessId, Error> {
         let mut stream = self.watch(selector, None, false)?;
         let identified = stream.wait_started().await?;
-        let (id, _) = identified.ok_or_else(|| ExecFailure::unknown(selector.to_string()))?;
+        let (id, _) = identified.ok_or_else(|| ExecFailure::not_found(selector))?;
         Ok(id)
     }
 
-    async fn confirm(self, request: &Request<'_>, selector: &ProcessSelector) -> Result<(), Error> {
+    async fn confirm(
+        &self,
+        request: &Request<'_>,
+        selector: &ProcessSelector,
+    ) -> Result<(), Error> {
         match self.vm.request(request).await?.outcome() {
             Outcome::Done => Ok(()),
             other => Err(ExecFailure::refusal(&other, selector.to_string())),
         }
     }
 
-    fn open(self, request: &Request<'_>) -> Result<Stream, Error> {
+    fn open(&self, request: &Request<'_>) -> Result<Stream, Error> {
         self.vm.open(request)
     }
 }

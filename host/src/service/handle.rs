@@ -17,7 +17,7 @@ use crate::{error::Error, port::PublishedPort, printable, vm::Vm};
 /// let web = vm.services().start("web", spec).await?;
 /// web.ready().await?;
 /// // Later, perhaps in another program:
-/// let web = vm.services().get("web").await?;
+/// let web = vm.services().get("web").await?.expect("it was started");
 /// println!("{:?}", web.status().await?.phase);
 /// println!("{}", web.logs().tail(20).text().await?);
 /// web.stop().await?;

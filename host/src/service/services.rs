@@ -19,9 +19,9 @@ use crate::{
 };
 
 /// The services of a VM: see [`service`](crate::service).
-#[derive(Clone, Copy, Debug)]
-pub struct Services<'a> {
-    vm: &'a Vm,
+#[derive(Clone, Debug)]
+pub struct Services {
+    vm: Vm,
 }
 
 /// What a start does if a service with the same spec is not finished.
@@ -31,8 +31,8 @@ enum IfRunning {
     Reuse,
 }
 
-impl<'a> Services<'a> {
-    pub(crate) fn new(vm: &'a Vm) -> Self {
+impl Services {
+    pub(crate) fn new(vm: Vm) -> Self {
         Self { vm }
     }
 
@@ -52,7 +52,7 @@ impl<'a> Services<'a> {
     ///
     /// # Cancel safety
     /// If the future is dropped, the service may or may not run.
-    pub async fn start(self, name: &str, spec: ServiceSpec) -> Result<Service, Error> {
+    pub async fn start(&self, name: &str, spec: ServiceSpec) -> Result<Service, Error> {
         self.start_with(name, &spec, IfRunning::Fail).await
     }
 
@@ -64,7 +64,7 @@ impl<'a> Services<'a> {
     ///
     /// # Cancel safety
     /// If the future is dropped, the service may or may not run.
-    pub async fn ensure_started(self, name: &str, spec: ServiceSpec) -> Result<Service, Error> {
+    pub async fn ensure_started(&self, name: &str, spec: ServiceSpec) -> Result<Service, Error> {
         self.start_with(name, &spec, IfRunning::Reuse).await
     }
 
@@ -98,7 +98,7 @@ impl<'a> Services<'a> {
     /// # Cancel safety
     /// If the future is dropped, any of them may run.
     pub async fn start_all(
-        self,
+        &self,
         services: impl IntoIterator<Item = (impl Into<String>, ServiceSpec)>,
     ) -> Result<Vec<Service>, Error> {
         let services: Vec<(String, ServiceSpec)> = services
@@ -134,22 +134,24 @@ impl<'a> Services<'a> {
         Ok(started.into_iter().map(|(_, service)| service).collect())
     }
 
-    /// Returns a handle of the service with this name.
+    /// Returns a handle of the service with this name, or `None` if there is
+    /// none.
     ///
     /// # Errors
-    /// [`ServiceError::Unknown`] if there is none, [`Error::Gone`] if the VM
-    /// ended.
+    /// [`Error::Gone`] if the VM ended.
     ///
     /// # Cancel safety
     /// Cancel safe.
-    pub async fn get(self, name: &str) -> Result<Service, Error> {
+    pub async fn get(&self, name: &str) -> Result<Option<Service>, Error> {
         if !is_valid_name(name) {
-            let name = name.to_owned();
-            return Err(ServiceError::Unknown { name }.into());
+            return Ok(None);
         }
         let service = self.handle(name);
-        service.status().await?;
-        Ok(service)
+        match service.status().await {
+            Ok(_) => Ok(Some(service)),
+            Err(Error::Service(ServiceError::Unknown { .. })) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Returns the status of all services, sorted by name, including finished
@@ -161,7 +163,7 @@ impl<'a> Services<'a> {
     ///
     /// # Cancel safety
     /// Cancel safe.
-    pub async fn list(self) -> Result<Vec<ServiceStatus>, Error> {
+    pub async fn list(&self) -> Result<Vec<ServiceStatus>, Error> {
         let mut list: Vec<ServiceStatus> = Vec::new();
         let mut budget = ResultBudget::new(
             "the list of services",
@@ -203,7 +205,7 @@ impl<'a> Services<'a> {
     ///
     /// # Cancel safety
     /// Cancel safe.
-    pub async fn count(self) -> Result<ServiceCounts, Error> {
+    pub async fn count(&self) -> Result<ServiceCounts, Error> {
         Ok(ServiceCounts::of(&self.list().await?))
     }
 
@@ -212,7 +214,7 @@ impl<'a> Services<'a> {
     pub const MAX_LISTED: usize = 4096;
 
     async fn start_with(
-        self,
+        &self,
         name: &str,
         spec: &ServiceSpec,
         if_running: IfRunning,
@@ -231,17 +233,17 @@ impl<'a> Services<'a> {
                 _ => service.close_ports().await,
             }
         }
-        let ports = ServicePorts::publish(self.vm, name, &to_publish).await?;
+        let ports = ServicePorts::publish(&self.vm, name, &to_publish).await?;
         if let Err(error) = self.request_start(name, spec, &bytes, if_running).await {
             ports.close().await;
             return Err(error);
         }
-        ports.close_when_finished(self.vm, name);
+        ports.close_when_finished(&self.vm, name);
         Ok(service)
     }
 
     async fn request_start(
-        self,
+        &self,
         name: &str,
         spec: &ServiceSpec,
         bytes: &[u8],
@@ -270,12 +272,12 @@ impl<'a> Services<'a> {
         }
     }
 
-    fn handle(self, name: &str) -> Service {
+    fn handle(&self, name: &str) -> Service {
         Service::new(self.vm.clone(), name.to_owned())
     }
 
     /// Returns the first of these services that does not exist.
-    async fn missing(self, needs: impl Iterator<Item = &str>) -> Result<Option<String>, Error> {
+    async fn missing(&self, needs: impl Iterator<Item = &str>) -> Result<Option<String>, Error> {
         let mut needs = needs.peekable();
         if needs.peek().is_none() {
             return Ok(None);

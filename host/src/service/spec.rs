@@ -9,7 +9,7 @@ use super::{Liveness, Readiness, Restart, ServiceError, millis};
 use crate::{
     error::Error,
     port::PortMapping,
-    process::{Command, Input},
+    process::{Command, Input, Signal},
 };
 
 /// The description of a service: a command, and how it is supervised.
@@ -33,7 +33,7 @@ use crate::{
 pub struct ServiceSpec {
     command: Command,
     restart: Restart,
-    stop_signal: u8,
+    stop_signal: Signal,
     grace: Duration,
     log_limit: Option<u32>,
     ready: Option<Readiness>,
@@ -44,7 +44,7 @@ pub struct ServiceSpec {
 
 impl ServiceSpec {
     /// The default signal that asks a service to end: SIGTERM.
-    pub const DEFAULT_STOP_SIGNAL: u8 = 15;
+    pub const DEFAULT_STOP_SIGNAL: Signal = Signal::TERM;
 
     /// The default time that a service may take to end.
     pub const DEFAULT_GRACE: Duration = Duration::from_secs(10);
@@ -75,8 +75,8 @@ impl ServiceSpec {
         self
     }
 
-    /// Sets the signal that asks it to end, by number; SIGTERM by default.
-    pub fn stop_signal(mut self, signal: u8) -> Self {
+    /// Sets the signal that asks it to end; SIGTERM by default.
+    pub fn stop_signal(mut self, signal: Signal) -> Self {
         self.stop_signal = signal;
         self
     }
@@ -188,7 +188,7 @@ impl ServiceSpec {
                 },
                 restart: self.restart.as_wire(),
                 stop: StopPolicy {
-                    signal: self.stop_signal,
+                    signal: self.stop_signal.number(),
                     grace_ms: millis(self.grace),
                 },
                 ready: ready
@@ -210,8 +210,8 @@ impl ServiceSpec {
             "a service has no standard input: remove it from the command"
         } else if self.command.timeout.is_some() {
             "a service has no time limit: remove it from the command"
-        } else if !(1..=64).contains(&self.stop_signal) {
-            "the stop signal is not a signal number: use 1 to 64"
+        } else if self.stop_signal == Signal::NULL {
+            "signal 0 cannot stop a service: use another stop signal"
         } else if self
             .alive
             .as_ref()
@@ -274,7 +274,7 @@ mod tests {
         for other in [
             spec().needs("cache"),
             spec().grace(Duration::from_secs(1)),
-            spec().stop_signal(2),
+            spec().stop_signal(Signal::INT),
             spec().restart(Restart::always()),
             spec().log_limit(1 << 16),
             spec().ready(Readiness::new(Probe::command(["test", "-e", "/other"]))),
@@ -291,7 +291,7 @@ mod tests {
     fn what_the_guest_reads_is_what_was_said() {
         let bytes = spec()
             .restart(Restart::on_failure())
-            .stop_signal(2)
+            .stop_signal(Signal::INT)
             .grace(Duration::from_millis(1500))
             .needs("cache")
             .to_bytes()
@@ -331,7 +331,7 @@ mod tests {
         assert!(refused.contains("no standard input"), "{refused}");
         let refused = refusal(&with(sleep().timeout(Duration::from_secs(1))));
         assert!(refused.contains("no time limit"), "{refused}");
-        let refused = refusal(&spec().stop_signal(0));
+        let refused = refusal(&spec().stop_signal(Signal::NULL));
         assert!(refused.contains("1 to 64"), "{refused}");
         let refused = refusal(&spec().alive(Probe::log("x")));
         assert!(refused.contains("another probe"), "{refused}");

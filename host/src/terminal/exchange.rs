@@ -17,7 +17,7 @@ use super::{
     record::Interaction,
     wait::{Until, Wait},
 };
-use crate::error::Error;
+use crate::{error::Error, process::Signal};
 
 /// An operation on a terminal and the wait for its result. It starts when it
 /// is awaited.
@@ -56,7 +56,7 @@ pub(super) enum Action {
     Key(KeyPress),
     Paste(String),
     Password(Zeroizing<Vec<u8>>),
-    Signal(u8),
+    Signal(Signal),
     /// Sends nothing and waits for new output.
     Poll,
     /// Sends nothing and reads output from this offset on.

@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     error::Error,
-    process::{ExecFailure, Exit, ProcessId},
+    process::{ExecFailure, Exit, ProcessId, Signal},
     session::{Stream, StreamInput},
     vm::Vm,
 };
@@ -206,7 +206,7 @@ impl Terminal {
     }
 
     /// Sends a signal to the foreground process group.
-    pub fn send_signal(&self, signal: u8) -> Exchange<'_> {
+    pub fn send_signal(&self, signal: Signal) -> Exchange<'_> {
         Exchange::new(self, Action::Signal(signal))
     }
 
@@ -406,8 +406,9 @@ impl Terminal {
         self.request(&TerminalRequest::WriteInput(typing)).await
     }
 
-    pub(super) async fn signal(&self, signal: u8) -> Result<(), Error> {
+    pub(super) async fn signal(&self, signal: Signal) -> Result<(), Error> {
         let process = Selector::Id(self.core.id.0);
+        let signal = signal.number();
         self.request(&TerminalRequest::Signal { process, signal })
             .await
     }

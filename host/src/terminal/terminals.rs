@@ -25,13 +25,13 @@ use crate::{
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Copy, Debug)]
-pub struct Terminals<'a> {
-    vm: &'a Vm,
+#[derive(Clone, Debug)]
+pub struct Terminals {
+    vm: Vm,
 }
 
-impl<'a> Terminals<'a> {
-    pub(crate) fn new(vm: &'a Vm) -> Self {
+impl Terminals {
+    pub(crate) fn new(vm: Vm) -> Self {
         Self { vm }
     }
 
@@ -45,7 +45,7 @@ impl<'a> Terminals<'a> {
     ///
     /// # Cancel safety
     /// If the future is dropped, the program may or may not run.
-    pub async fn open(self, options: TerminalOptions) -> Result<Terminal, Error> {
+    pub async fn open(&self, options: TerminalOptions) -> Result<Terminal, Error> {
         let command = &options.command;
         let (mut stream, tag) = command.with_start(ProcessMode::Background, |start| {
             let open = OpenTerminal {
@@ -85,7 +85,7 @@ impl<'a> Terminals<'a> {
     ///
     /// # Cancel safety
     /// Cancel safe.
-    pub async fn attach(self, terminal: impl Into<ProcessSelector>) -> Result<Terminal, Error> {
+    pub async fn attach(&self, terminal: impl Into<ProcessSelector>) -> Result<Terminal, Error> {
         self.attach_with(terminal, TerminalOptions::new()).await
     }
 
@@ -99,7 +99,7 @@ impl<'a> Terminals<'a> {
     /// # Cancel safety
     /// Cancel safe.
     pub async fn attach_with(
-        self,
+        &self,
         terminal: impl Into<ProcessSelector>,
         options: TerminalOptions,
     ) -> Result<Terminal, Error> {
@@ -108,19 +108,19 @@ impl<'a> Terminals<'a> {
             .await
     }
 
-    /// Returns the terminal with this tag, or `None`. Never opens one.
+    /// Returns a terminal, or `None` if there is no such terminal. Never opens
+    /// one.
     ///
     /// # Errors
     /// [`Error::Gone`] if the VM ended.
     ///
     /// # Cancel safety
     /// Cancel safe.
-    pub async fn find(self, tag: &str) -> Result<Option<Terminal>, Error> {
-        match self.attach(tag).await {
-            Ok(terminal) => Ok(Some(terminal)),
-            Err(Error::Exec(failure)) if failure.kind == ExecFailureKind::NotFound => Ok(None),
-            Err(error) => Err(error),
-        }
+    pub async fn get(
+        &self,
+        terminal: impl Into<ProcessSelector>,
+    ) -> Result<Option<Terminal>, Error> {
+        ExecFailure::found(self.attach(terminal).await)
     }
 
     /// Returns the terminal with this tag, and opens it if there is none. One that
@@ -132,10 +132,10 @@ impl<'a> Terminals<'a> {
     ///
     /// # Cancel safety
     /// If the future is dropped, the program may or may not run.
-    pub async fn session(self, tag: &str, options: TerminalOptions) -> Result<Terminal, Error> {
-        match self.attach_with(tag, options.clone()).await {
-            Err(Error::Exec(failure)) if failure.kind == ExecFailureKind::NotFound => {}
-            found => return found,
+    pub async fn session(&self, tag: &str, options: TerminalOptions) -> Result<Terminal, Error> {
+        let attached = self.attach_with(tag, options.clone()).await;
+        if let Some(terminal) = ExecFailure::found(attached)? {
+            return Ok(terminal);
         }
         match self.open(options.clone().tag(tag)).await {
             // Another program has opened it meanwhile.
@@ -156,14 +156,14 @@ impl<'a> Terminals<'a> {
     ///
     /// # Cancel safety
     /// Cancel safe.
-    pub async fn list(self) -> Result<Vec<ProcessInfo>, Error> {
+    pub async fn list(&self) -> Result<Vec<ProcessInfo>, Error> {
         let list = self.vm.processes();
         list.list_by(|after| Request::Terminal(TerminalRequest::List { after }))
             .await
     }
 
     async fn connect(
-        self,
+        &self,
         process: Selector<'_>,
         subject: &str,
         options: TerminalOptions,

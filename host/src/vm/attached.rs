@@ -87,7 +87,7 @@ pub(super) async fn attach(id: &str) -> Result<Vm, Error> {
         control: Control::Attached(name),
         keeps_disk,
         backend,
-        rejected_backends: Vec::new(),
+        rejected_backends: None,
         warnings,
         acceleration,
         link: LinkChoice::new(LinkKind::Relay, "another program owns the VM"),

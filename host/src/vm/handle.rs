@@ -80,7 +80,8 @@ pub(super) struct Shared {
     pub(super) control: Control,
     pub(super) keeps_disk: bool,
     pub(super) backend: String,
-    pub(super) rejected_backends: Vec<RejectedBackend>,
+    /// `None` if another program owns the VM.
+    pub(super) rejected_backends: Option<Vec<RejectedBackend>>,
     pub(super) warnings: Vec<String>,
     pub(super) acceleration: Option<AccelerationChoice>,
     pub(super) link: LinkChoice,
@@ -140,8 +141,9 @@ impl Vm {
     }
 
     /// Attaches to a VM that another program of this user runs. The handle can do
-    /// all that the owner's handle can. When it is dropped, its foreground
-    /// commands end; the VM is not affected otherwise.
+    /// all that the owner's handle can, unless a function documents
+    /// [`Error::NotOwner`]. When it is dropped, its foreground commands end; the VM
+    /// is not affected otherwise.
     ///
     /// The owner's program relays all requests, so it must keep running. When it
     /// ends, so does the VM.
@@ -181,9 +183,13 @@ impl Vm {
     }
 
     /// Returns the end of what the guest's kernel printed on its console, made
-    /// safe to print. Empty in programs that do not own the VM.
-    pub fn console(&self) -> String {
-        self.shared.console.text()
+    /// safe to print.
+    ///
+    /// # Errors
+    /// [`Error::NotOwner`] on an [attached](Self::attach) handle.
+    pub fn console(&self) -> Result<String, Error> {
+        self.check_owner("read its console")?;
+        Ok(self.shared.console.text())
     }
 
     /// Runs a program and collects its output. A nonzero exit code is a result,
@@ -318,12 +324,13 @@ impl Vm {
     }
 
     /// Stores a manifest of the VM's files as the baseline for later comparisons
-    /// by this program or by others that [attach](Self::attach). On an attached
-    /// handle it has no effect.
+    /// by this program or by others that [attach](Self::attach).
     ///
     /// # Errors
-    /// The manifest is too large to be stored.
+    /// [`Error::NotOwner`] on an attached handle, [`Error::Invalid`] if the
+    /// manifest is too large to be stored.
     pub fn set_baseline(&self, manifest: &Manifest) -> Result<(), Error> {
+        self.check_owner("set the baseline")?;
         let bytes = manifest.to_bytes();
         let bytes = bytes.map_err(|error| Error::Invalid(error.to_string()))?;
         self.shared.baseline.put(bytes.into());
@@ -353,18 +360,18 @@ impl Vm {
     }
 
     /// Returns access to the processes of this VM.
-    pub fn processes(&self) -> Processes<'_> {
-        Processes::new(self)
+    pub fn processes(&self) -> Processes {
+        Processes::new(self.clone())
     }
 
     /// Returns access to the services of this VM: see [`service`](crate::service).
-    pub fn services(&self) -> Services<'_> {
-        Services::new(self)
+    pub fn services(&self) -> Services {
+        Services::new(self.clone())
     }
 
     /// Returns access to the ports of this VM: see [`port`](crate::port).
-    pub fn ports(&self) -> Ports<'_> {
-        Ports::new(self)
+    pub fn ports(&self) -> Ports {
+        Ports::new(self.clone())
     }
 
     pub(crate) fn published_ports(&self) -> &PublishedPorts {
@@ -373,8 +380,8 @@ impl Vm {
 
     /// Returns access to the terminals of this VM: see [`terminal`](crate::terminal).
     #[cfg(feature = "terminal")]
-    pub fn terminals(&self) -> Terminals<'_> {
-        Terminals::new(self)
+    pub fn terminals(&self) -> Terminals {
+        Terminals::new(self.clone())
     }
 
     #[cfg(feature = "terminal")]
@@ -385,12 +392,15 @@ impl Vm {
     /// Drops the link to the agent and makes a new one. Bytes in flight are sent
     /// again: streams continue at the byte where they broke off.
     ///
-    /// The library does so by itself when a link breaks. On an
-    /// [attached](Self::attach) handle it has no effect: the link is the owner's.
-    pub fn reconnect(&self) {
-        if let Control::Owner { .. } = self.shared.control {
-            self.shared.session.drop_link();
-        }
+    /// The library does so by itself when a link breaks.
+    ///
+    /// # Errors
+    /// [`Error::NotOwner`] on an [attached](Self::attach) handle: the link is the
+    /// owner's.
+    pub fn reconnect(&self) -> Result<(), Error> {
+        self.check_owner("reconnect it")?;
+        self.shared.session.drop_link();
+        Ok(())
     }
 
     /// Pings the agent and returns the health of the VM. It changes nothing in
@@ -432,14 +442,17 @@ impl Vm {
 
     /// Kills the VM and waits until it has ended. For a disk that is kept this is
     /// a power cut: use [`stop`](Self::stop). Killing a VM that has ended has no
-    /// effect. An [attached](Self::attach) handle asks the owner to do it;
-    /// [`ended`](Self::ended) returns the outcome.
+    /// effect. [`ended`](Self::ended) returns how it ended.
+    ///
+    /// # Errors
+    /// None in the program that owns the VM. An [attached](Self::attach) handle
+    /// asks the owner to do it: [`Error::OwnerNotAnswering`] and
+    /// [`Error::OwnerVersion`] as for that.
     ///
     /// # Cancel safety
     /// The VM ends even if the future is dropped.
-    pub async fn kill(&self) {
-        // Fails only if the VM or its owner cannot be reached.
-        let _ = self.request_end(EndRequest::Kill).await;
+    pub async fn kill(&self) -> Result<(), Error> {
+        self.request_end(EndRequest::Kill).await.map(drop)
     }
 
     /// Kills the VMM without telling the driver, as a crash would.
@@ -486,6 +499,14 @@ impl Vm {
     /// Returns the session, for tasks that must not keep the VM running.
     pub(crate) fn shared_session(&self) -> Arc<Session> {
         self.shared.session.clone()
+    }
+
+    /// Fails with [`Error::NotOwner`] on an attached handle.
+    fn check_owner(&self, doing: &'static str) -> Result<(), Error> {
+        match self.shared.control {
+            Control::Owner { .. } => Ok(()),
+            Control::Attached(_) => Err(Error::NotOwner { doing }),
+        }
     }
 
     /// Fails with [`Error::Gone`] if the VM has ended or was killed.

@@ -13,9 +13,9 @@ pub struct Health {
     pub round_trip: Option<Duration>,
     /// The name of the backend that runs the VM, for example `qemu`.
     pub backend: String,
-    /// The backends with a higher priority, and why they were not chosen. Empty in
-    /// programs that do not own the VM.
-    pub rejected_backends: Vec<RejectedBackend>,
+    /// The backends with a higher priority, and why they were not chosen. `None`
+    /// in programs that do not own the VM.
+    pub rejected_backends: Option<Vec<RejectedBackend>>,
     /// What every user of the VM must know.
     pub warnings: Vec<String>,
     /// How its instructions are executed, and why. `None` if no VM isolates it

@@ -30,7 +30,7 @@ impl Vm {
             state,
             control: Control::Attached(VmName::new("test").unwrap()),
             backend: "test".to_owned(),
-            rejected_backends: Vec::new(),
+            rejected_backends: None,
             warnings: Vec::new(),
             acceleration: None,
             link: LinkChoice::new(LinkKind::Relay, "a test"),

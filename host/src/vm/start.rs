@@ -199,7 +199,7 @@ fn start_driver(
         control: Control::Owner { requests, killer },
         keeps_disk,
         backend,
-        rejected_backends,
+        rejected_backends: Some(rejected_backends),
         warnings,
         acceleration,
         link,

@@ -107,7 +107,7 @@ async fn a_link_that_is_dropped_is_made_anew() {
     let copying = vm.exec_with(["cat"], |command| command.stdin(bytes.clone()));
     let breaking = async {
         for _ in 0..20 {
-            vm.reconnect();
+            vm.reconnect().unwrap();
             assert!(vm.exec(["true"]).await.unwrap().success());
         }
     };

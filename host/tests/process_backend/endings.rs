@@ -27,7 +27,7 @@ async fn stopped_or_killed_it_is_gone_with_all_that_ran_in_it() {
         .unwrap();
         match stop {
             true => vm.stop().await.unwrap(),
-            false => vm.kill().await,
+            false => vm.kill().await.unwrap(),
         }
         assert!(processes.end_within(Duration::ZERO));
         assert!(leftovers(vm.id()).is_empty());
@@ -172,7 +172,7 @@ async fn start_and_end(builder: vmcell::VmBuilder, worker: u64) -> Vec<(String, 
             .wrapping_add(1);
         match random >> 62 {
             0 => vm.stop().await.unwrap(),
-            1 => vm.kill().await,
+            1 => vm.kill().await.unwrap(),
             2 => Processes::of(vm.id()).kill_supervisor(),
             _ => {
                 assert!(vm.exec(["true"]).await.unwrap().success());

@@ -5,7 +5,7 @@
 
 use std::{os::unix::process::CommandExt, time::Duration};
 
-use vmcell::{Cause, Command, End, Error, ExecEvent, ReadFrom, Vm};
+use vmcell::{Cause, Command, End, Error, ExecEvent, ReadFrom, Signal, Vm};
 
 use crate::{builder, processes::VmmProcess, start};
 
@@ -49,13 +49,16 @@ async fn a_client_finds_a_vm_uses_it_and_leaves_it_alone() {
         .exec_stream(Command::from_argv(["sleep", "1000"]).tag("foreground"))
         .unwrap();
     foreground.next().await.unwrap();
-    let process = vm.processes().find("foreground").await.unwrap();
+    let process = vm.processes().get("foreground").await.unwrap().unwrap();
     drop((client, log, foreground));
     assert_eq!(process.wait().await.unwrap().cause, Cause::Killed);
-    owners.signal(0).await.unwrap();
-    vm.processes().signal("clients", 0).await.unwrap();
+    owners.signal(Signal::NULL).await.unwrap();
+    vm.processes()
+        .signal("clients", Signal::NULL)
+        .await
+        .unwrap();
 
-    vm.kill().await;
+    vm.kill().await.unwrap();
     let error = Vm::attach(&id).await.unwrap_err();
     assert!(matches!(error, Error::NoSuchVm { .. }), "{error:?}");
     // The id is free as soon as the VM is gone.
@@ -73,7 +76,7 @@ async fn megabytes_go_to_a_client_while_the_owner_works_and_links_break() {
     let working = async {
         for _ in 0..20 {
             assert!(vm.exec(["true"]).await.unwrap().success());
-            vm.reconnect();
+            vm.reconnect().unwrap();
         }
     };
     let (output, ()) = tokio::join!(copying, working);
@@ -105,7 +108,7 @@ async fn a_client_can_end_the_vm_and_hears_when_it_ends() {
         let ending = async {
             match stop {
                 true => client.stop().await.unwrap(),
-                false => client.kill().await,
+                false => client.kill().await.unwrap(),
             }
         };
         let (ran, ()) = tokio::join!(running, ending);

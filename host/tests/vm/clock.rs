@@ -63,7 +63,7 @@ async fn a_new_link_leaves_the_clock_alone() {
     assert_clock_matches(&vm).await;
     let set = vm.exec(["date", "-s", "@1000000000"]).await.unwrap();
     assert!(set.success(), "{set:?}");
-    vm.reconnect();
+    vm.reconnect().unwrap();
     let output = vm.exec(["date", "+%s"]).await.unwrap();
     let guest: u64 = output.stdout_text().trim().parse().unwrap();
     assert!(guest < 1_100_000_000, "{guest}");

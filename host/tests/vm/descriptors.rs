@@ -36,7 +36,7 @@ async fn a_vmm_inherits_nothing_but_what_it_is_given() {
     let vm = builder().start().await.unwrap();
     assert!(vm.exec(["true"]).await.unwrap().success());
     assert_eq!(users_of(ours.path()), [""; 0]);
-    vm.kill().await;
+    vm.kill().await.unwrap();
     // Also with the program that provides QEMU's vsock device, if it is
     // installed.
     let hybrid = Vm::builder().image(base()).memory_mib(128);
@@ -44,7 +44,7 @@ async fn a_vmm_inherits_nothing_but_what_it_is_given() {
         Ok(vm) => {
             assert!(vm.exec(["true"]).await.unwrap().success());
             assert_eq!(users_of(ours.path()), [""; 0]);
-            vm.kill().await;
+            vm.kill().await.unwrap();
         }
         Err(error) => assert_eq!(error.code(), "missing", "{error}"),
     }

@@ -75,7 +75,7 @@ async fn a_disk_stays_when_its_vm_has_ended_and_boots_again() {
     let options = Disk::options().allow_backing(images());
     let torn = options.allow_in_use().open(&path).unwrap();
     assert!(torn.exists("root/notes").unwrap());
-    vm.kill().await;
+    vm.kill().await.unwrap();
     let notes = open_disk(&path).unwrap().read("root/notes").unwrap();
     assert_eq!(notes, b"first\nsecond\n");
 }
@@ -117,7 +117,7 @@ async fn a_vm_boots_from_a_layer_above_a_sealed_layer_and_writes_only_the_top() 
     drop(layers);
     let vm = builder().image(&flat).start().await.unwrap();
     run(&vm, "read line </root/notes && [ $line = upper ]").await;
-    vm.kill().await;
+    vm.kill().await.unwrap();
 }
 
 #[tokio::test]

@@ -178,7 +178,7 @@ async fn clients_know_that_a_vm_was_stopped_or_killed() {
         let (asking, watching) = (first.unwrap(), second.unwrap());
         match stop {
             true => asking.stop().await.unwrap(),
-            false => asking.kill().await,
+            false => asking.kill().await.unwrap(),
         }
         let end = vm.ended().await;
         let expected = match stop {

@@ -29,7 +29,7 @@ async fn a_missing_vmm_is_named() {
     // If no backend can run a VM, the error has the reasons of all.
     match builder().qemu(nowhere).start().await {
         Ok(vm) => {
-            let rejected_backends = vm.health().await.rejected_backends;
+            let rejected_backends = vm.health().await.rejected_backends.unwrap();
             assert!(
                 rejected_backends[0].reason.contains(nowhere),
                 "{rejected_backends:?}"
@@ -97,7 +97,7 @@ async fn senseless_sizes_and_names_are_refused() {
 async fn a_guest_that_never_answers_times_out_and_shows_its_console() {
     // It reaches its console in a fraction of the time of a boot.
     let started = Instant::now();
-    builder().start().await.unwrap().kill().await;
+    builder().start().await.unwrap().kill().await.unwrap();
     let limit = Duration::from_secs((4 * started.elapsed()).as_secs() + 1);
     // Busybox as PID 1 acts as an ordinary init, not as the agent.
     let error = failure(builder().agent("/bin/busybox").boot_timeout(limit)).await;
@@ -163,6 +163,6 @@ async fn nothing_appears_in_the_scratch_folder() {
     assert_eq!(count(folder.path()), 0);
     vm.exec(["sh", "-c", "echo x > /file; sync"]).await.unwrap();
     assert_eq!(count(folder.path()), 0);
-    vm.kill().await;
+    vm.kill().await.unwrap();
     assert_eq!(count(folder.path()), 0);
 }

@@ -20,7 +20,7 @@ async fn a_stopped_vm_is_gone_and_says_so() {
     assert!(!vm.health().await.is_healthy());
     // Ending it again, in either way, does nothing.
     vm.stop().await.unwrap();
-    vm.kill().await;
+    vm.kill().await.unwrap();
     assert_eq!(vm.ended().await.reason, End::Stopped);
 }
 
@@ -137,7 +137,7 @@ async fn two_vms_share_an_image_and_nothing_else() {
     );
     first.stop().await.unwrap();
     assert!(second.exec(["true"]).await.unwrap().success());
-    second.kill().await;
+    second.kill().await.unwrap();
     assert!(
         std::fs::read(&image).unwrap() == before,
         "the image was written"
@@ -152,7 +152,7 @@ async fn health_tells_how_the_vm_runs() {
     assert_eq!(health.backend, "qemu");
     assert!(health.agent.starts_with("vmcell-agent "));
     assert!(!health.acceleration.unwrap().reason.is_empty());
-    vm.kill().await;
+    vm.kill().await.unwrap();
 
     let vm = builder()
         .acceleration(Acceleration::Tcg)

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use vmcell::{Cause, Command, Error, ExecEvent, ExecFailureKind, ReadFrom, Vm};
+use vmcell::{Cause, Command, Error, ExecEvent, ExecFailureKind, ReadFrom, Signal, Vm};
 
 use crate::{COMMAND_TIMEOUT, short_timeout, start};
 
@@ -41,7 +41,7 @@ async fn a_memory_hog_is_ended_and_named_and_others_are_not() {
     assert!(exit.oom_kills >= 1);
     assert_eq!(exit.tree_ended, Some(true));
     assert!(slowest < short_timeout, "the agent took {slowest:?}");
-    bystander.signal(0).await.unwrap();
+    bystander.signal(Signal::NULL).await.unwrap();
 }
 
 #[tokio::test]

@@ -142,7 +142,7 @@ async fn a_stream_goes_on_at_its_byte_however_often_its_connection_breaks() {
                 received.extend(bytes);
                 if received.len() > drops * 150_000 {
                     drops += 1;
-                    vm.reconnect();
+                    vm.reconnect().unwrap();
                 }
             }
             ExecEvent::Exited(exit) => break exit,
@@ -164,7 +164,7 @@ async fn short_commands_run_once_whatever_happens_to_their_connection() {
         for _ in 0..number {
             tokio::task::yield_now().await;
         }
-        vm.reconnect();
+        vm.reconnect().unwrap();
         let output = running.wait_with_output().await.unwrap();
         assert_eq!(output.stdout_text(), format!("{number}\n"));
     }

@@ -1,6 +1,6 @@
 //! Which evidence counts for an out-of-memory kill.
 
-use vmcell::{Cause, Command, Vm};
+use vmcell::{Cause, Command, Signal, Vm};
 
 use crate::{COMMAND_TIMEOUT, start};
 
@@ -26,12 +26,18 @@ kill -9 $$
 #[tokio::test]
 async fn nobody_but_the_kernel_says_that_memory_was_short() {
     let vm = start().await;
-    assert_eq!(cause(&vm, FORGED_OOM_MESSAGE).await, Cause::Signal(9));
+    assert_eq!(
+        cause(&vm, FORGED_OOM_MESSAGE).await,
+        Cause::Signal(Signal::KILL)
+    );
     let hog = "exec tail /dev/zero";
     assert_eq!(cause(&vm, hog).await, Cause::OutOfMemory);
     // An earlier message of the kernel does not apply to others.
-    assert_eq!(cause(&vm, FORGED_OOM_MESSAGE).await, Cause::Signal(9));
-    assert_eq!(cause(&vm, "kill -9 $$").await, Cause::Signal(9));
+    assert_eq!(
+        cause(&vm, FORGED_OOM_MESSAGE).await,
+        Cause::Signal(Signal::KILL)
+    );
+    assert_eq!(cause(&vm, "kill -9 $$").await, Cause::Signal(Signal::KILL));
     assert_eq!(cause(&vm, hog).await, Cause::OutOfMemory);
     assert_eq!(cause(&vm, hog).await, Cause::OutOfMemory);
 }
@@ -51,7 +57,7 @@ async fn a_pid_that_is_used_again_does_not_inherit_a_lack_of_memory() {
     for _ in 0..400 {
         let next = Command::shell("echo $$; kill -9 $$");
         let output = vm.exec_command(next).await.unwrap();
-        assert_eq!(output.exit.unwrap().cause, Cause::Signal(9));
+        assert_eq!(output.exit.unwrap().cause, Cause::Signal(Signal::KILL));
         if output.stdout_text() == pid {
             return;
         }

@@ -22,7 +22,7 @@ async fn a_stream_goes_on_at_its_byte_however_often_the_link_breaks() {
                 assert_eq!(stream.offsets().stdout, received.len() as u64);
                 if received.len() > drops * 100_000 {
                     drops += 1;
-                    vm.reconnect();
+                    vm.reconnect().unwrap();
                 }
             }
             ExecEvent::Exited(exit) => break exit,
@@ -48,7 +48,7 @@ async fn input_goes_on_too() {
     let writer = tokio::spawn(async move {
         for chunk in to_send.chunks(200_000) {
             cat.stdin.write_all(chunk).await.unwrap();
-            vm_of_writer.reconnect();
+            vm_of_writer.reconnect().unwrap();
         }
         cat.stdin.shutdown().await.unwrap();
     });
@@ -70,7 +70,7 @@ async fn short_commands_run_once_whatever_happens_to_their_link() {
         for _ in 0..number {
             tokio::task::yield_now().await;
         }
-        vm.reconnect();
+        vm.reconnect().unwrap();
         let output = running.wait_with_output().await.unwrap();
         assert_eq!(output.stdout_text(), format!("{number}\n"));
     }
@@ -90,14 +90,16 @@ async fn background_starts_and_lists_survive_a_broken_link() {
             for _ in 0..number {
                 tokio::task::yield_now().await;
             }
-            vm.reconnect();
+            vm.reconnect().unwrap();
         });
         assert_eq!(job.unwrap().tag(), tag);
     }
-    let (list, ()) = tokio::join!(vm.processes().list(), async { vm.reconnect() });
+    let processes = vm.processes();
+    let (list, reconnected) = tokio::join!(processes.list(), async { vm.reconnect() });
+    reconnected.unwrap();
     assert_eq!(list.unwrap().len(), 10);
     let mut log = vm.processes().attach("job-3", ReadFrom::Start).unwrap();
-    vm.reconnect();
+    vm.reconnect().unwrap();
     vm.processes().kill("job-3").await.unwrap();
     match log.next().await.unwrap() {
         Some(ExecEvent::Exited(exit)) => assert_eq!(exit.cause, Cause::Killed),

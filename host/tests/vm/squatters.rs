@@ -172,7 +172,7 @@ async fn sockets_of_a_stranger_cost_nothing() {
     let error = timeout(TIMEOUT, Vm::attach(&squatted[1])).await.unwrap();
     let error = error.unwrap_err();
     assert!(matches!(error, Error::NoSuchVm { .. }), "{error:?}");
-    vm.kill().await;
+    vm.kill().await.unwrap();
     let error = timeout(TIMEOUT, Vm::attach(id)).await.unwrap().unwrap_err();
     assert!(matches!(error, Error::NoSuchVm { .. }), "{error:?}");
 }
@@ -220,7 +220,7 @@ async fn own_without_descriptors() {
     drop(taken);
     println!("fed");
     assert_eq!(wait().await.unwrap(), "end");
-    vm.kill().await;
+    vm.kill().await.unwrap();
 }
 
 #[test]

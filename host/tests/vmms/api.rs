@@ -39,7 +39,7 @@ async fn there_is_none_unless_it_is_asked_for() {
     let firecracker = Firecracker::at(fake.path("firecracker"));
     let vm = builder(firecracker).start().await.unwrap();
     assert!(!RunFolder::base().join(vm.id()).join("api").exists());
-    vm.kill().await;
+    vm.kill().await.unwrap();
 }
 
 #[tokio::test]
@@ -60,7 +60,7 @@ async fn each_vm_has_its_own_for_its_user_alone_until_it_ends() {
     one.stop().await.unwrap();
     assert!(!api(&one).exists());
     assert!(query_state(&api(&other)).ends_with(fake::STATE));
-    other.kill().await;
+    other.kill().await.unwrap();
     assert!(!api(&other).exists());
 }
 
@@ -98,5 +98,5 @@ async fn what_a_killed_program_left_of_it_the_next_start_removes() {
     let firecracker = Firecracker::at(fake.path("firecracker"));
     let next = builder(firecracker).start().await.unwrap();
     assert!(!fs::exists(&api).unwrap());
-    next.kill().await;
+    next.kill().await.unwrap();
 }

@@ -90,6 +90,6 @@ async fn the_api_of_a_jailed_vm_is_in_its_root() {
     assert!(query_state(&api).ends_with(fake::STATE));
     let mode = base.metadata().unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o700);
-    vm.kill().await;
+    vm.kill().await.unwrap();
     assert!(!api.exists());
 }

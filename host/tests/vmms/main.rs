@@ -90,9 +90,9 @@ async fn boots_and_stops(builder: VmBuilder, backend: &str) {
     assert_eq!(health.backend, backend);
     assert_eq!(health.link.kind, LinkKind::HybridVsock);
     assert!(
-        vm.console().contains("the guest's console"),
+        vm.console().unwrap().contains("the guest's console"),
         "{}",
-        vm.console()
+        vm.console().unwrap()
     );
     // An agent without services is still reachable.
     let error = vm.services().list().await.unwrap_err();

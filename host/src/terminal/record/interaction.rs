@@ -6,7 +6,7 @@ use super::{
     super::{KeyPress, Prompt, Reply, Status, TerminalSize},
     session::{columns_and_rows, exit_info, prompt_name, status_name, unix_milliseconds},
 };
-use crate::Exit;
+use crate::{Exit, Signal};
 
 /// An operation or its result: a line of `interaction.jsonl`.
 #[derive(Clone, Debug, Serialize)]
@@ -98,7 +98,8 @@ impl Interaction {
     }
 
     /// A signal was sent.
-    pub(crate) fn signal(signal: u8) -> Self {
+    pub(crate) fn signal(signal: Signal) -> Self {
+        let signal = signal.number();
         Self::now(InteractionKind::Signal { signal })
     }
 

@@ -82,7 +82,7 @@ impl ExitInfo {
             cause: exit.cause.name(),
             code: exit.code(),
             signal: match exit.cause {
-                Cause::Signal(signal) => Some(signal),
+                Cause::Signal(signal) => Some(signal.number()),
                 _ => None,
             },
         }

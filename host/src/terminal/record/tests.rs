@@ -9,7 +9,10 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use super::{super::transcript::Transcript, *};
-use crate::terminal::{Prompt, Status, TerminalSize};
+use crate::{
+    process::Signal,
+    terminal::{Prompt, Status, TerminalSize},
+};
 
 fn session() -> Session {
     Session {
@@ -118,7 +121,7 @@ fn interactions_are_one_object_a_line_and_tell_no_password() {
         Interaction::key(&"ctrl+c".parse().unwrap()),
         Interaction::paste(&long),
         Interaction::password(),
-        Interaction::signal(2),
+        Interaction::signal(Signal::INT),
         Interaction::resize(size(90)),
         Interaction::expect(Some("done.*")),
         Interaction::expect(None),

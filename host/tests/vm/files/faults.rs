@@ -59,7 +59,7 @@ async fn a_link_that_breaks_ends_the_work_and_leaves_nothing() {
     writer.write(vec![2; 1 << 20]).await.unwrap();
     let mut reader = files.reader("kept", ReadOptions::new()).await.unwrap();
     reader.next().await.unwrap();
-    vm.reconnect();
+    vm.reconnect().unwrap();
     let error = loop {
         if let Err(error) = writer.write(vec![2; 1 << 20]).await {
             break error;
@@ -122,7 +122,7 @@ async fn a_vm_that_ends_ends_the_work() {
     let files = vm.files().at("/workspace");
     let mut writer = files.writer("file", WriteOptions::new()).await.unwrap();
     writer.write("x").await.unwrap();
-    vm.kill().await;
+    vm.kill().await.unwrap();
     assert!(matches!(writer.finish().await, Err(Error::Gone(_))));
     assert!(matches!(files.list("").await, Err(Error::Gone(_))));
 }

@@ -65,7 +65,7 @@ async fn where_nobody_listens_the_error_says_so() {
     assert!(error.to_string().contains("8080"), "{error}");
     let error = vm.ports().dial(0).await.unwrap_err();
     assert!(matches!(error, Error::Port(_)), "{error:?}");
-    vm.kill().await;
+    vm.kill().await.unwrap();
     let error = vm.ports().dial(8080).await.unwrap_err();
     assert!(matches!(error, Error::Gone(_)), "{error:?}");
 }
@@ -108,7 +108,7 @@ async fn connections_break_with_the_link_and_new_ones_do_not() {
         connection.write_all(b"x").await.unwrap();
         within(connection.read_exact(&mut [0])).await.unwrap();
     }
-    vm.reconnect();
+    vm.reconnect().unwrap();
     wait_for_reset(ours).await;
     wait_for_reset(theirs).await;
     for vm in [&vm, &client] {

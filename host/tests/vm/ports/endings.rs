@@ -28,7 +28,7 @@ async fn a_vm_that_is_killed_takes_its_connections_with_it() {
     let clients = busy_clients(&port).await;
     let dialled = super::dial(&vm, 7).await;
     let short_timeout = crate::short_timeout(&vm).await;
-    vm.kill().await;
+    vm.kill().await.unwrap();
     let killed = Instant::now();
     for client in clients {
         wait_for_reset(client).await;
@@ -68,7 +68,7 @@ async fn a_published_port_survives_its_link_and_its_connections_do_not() {
     let (vm, port) = serve_echo().await;
     for _ in 0..3 {
         let clients = busy_clients(&port).await;
-        vm.reconnect();
+        vm.reconnect().unwrap();
         for client in clients {
             wait_for_reset(client).await;
         }

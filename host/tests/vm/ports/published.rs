@@ -109,7 +109,7 @@ async fn a_list_shows_what_is_published() {
     assert_eq!(listed(), [(host_port, 8)]);
     assert!(TcpStream::connect(first.address()).await.is_err());
     let left = vm.ports().list();
-    vm.kill().await;
+    vm.kill().await.unwrap();
     for port in left {
         within(port.closed()).await;
     }

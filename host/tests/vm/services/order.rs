@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use vmcell::{
-    Command, Vm,
+    Command, Signal, Vm,
     service::{
         FailureReason, Probe, Readiness, ServiceCounts, ServiceError, ServicePhase, ServiceSpec,
     },
@@ -112,7 +112,7 @@ async fn a_name_is_for_one_service_at_a_time() {
         .await
         .unwrap();
     assert_eq!(same.status().await.unwrap().pid, pid);
-    let other = shell(IDLE).stop_signal(2);
+    let other = shell(IDLE).stop_signal(Signal::INT);
     let error = service_error(services.ensure_started("web", other).await);
     assert!(matches!(error, ServiceError::Running { .. }), "{error:?}");
     let error = service_error(service.remove().await);
@@ -122,13 +122,13 @@ async fn a_name_is_for_one_service_at_a_time() {
     );
 
     // Of two programs that start it at once, one wins.
-    let client = Vm::attach(vm.id()).await.unwrap();
+    let clients = Vm::attach(vm.id()).await.unwrap().services();
     for round in 0..5 {
         let name = format!("contested-{round}");
         let (ours, theirs) = within(async {
             tokio::join!(
                 services.start(&name, shell(IDLE)),
-                client.services().start(&name, shell("exec sleep 99999"))
+                clients.start(&name, shell("exec sleep 99999"))
             )
         })
         .await;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use vmcell::{
-    Cause,
+    Cause, Signal,
     service::{FailureReason, Liveness, LogEvent, LogStream, Probe, Restart, ServicePhase},
 };
 
@@ -51,7 +51,7 @@ async fn what_crashes_is_started_again_after_pauses_that_grow_up_to_a_limit() {
     // Between its line and its exit it may still have received the signal.
     let cause = status.last_exit.unwrap().cause;
     assert!(
-        matches!(cause, Cause::Code(7) | Cause::Signal(15)),
+        matches!(cause, Cause::Code(7) | Cause::Signal(Signal::TERM)),
         "{cause}"
     );
     while within(log.next()).await.unwrap().is_some() {}
@@ -111,7 +111,7 @@ async fn what_is_not_alive_any_more_is_started_again() {
     let after = ready(&service).await;
     assert_ne!(before.pid, after.pid);
     assert_eq!(after.restarts, 1);
-    assert_eq!(after.last_exit.unwrap().cause, Cause::Signal(15));
+    assert_eq!(after.last_exit.unwrap().cause, Cause::Signal(Signal::TERM));
     within(service.stop()).await.unwrap();
     run(&vm, "rm /tmp/alive").await;
 
@@ -149,12 +149,15 @@ async fn what_ignores_its_stop_signal_is_killed_when_its_time_is_up() {
     let status = within(service.stop()).await.unwrap();
     assert_eq!(status.phase, ServicePhase::Stopped);
     let cause = status.last_exit.unwrap().cause;
-    assert!(matches!(cause, Cause::Signal(9) | Cause::Killed), "{cause}");
+    assert!(
+        matches!(cause, Cause::Signal(Signal::KILL) | Cause::Killed),
+        "{cause}"
+    );
     wait_gone(&vm, "sleep 3210").await;
 
     // The spec determines the signal.
     let polite = shell("trap 'echo asked; exit 0' INT; echo up; while :; do sleep 0.1; done");
-    let polite = polite.ready(Probe::log("up")).stop_signal(2);
+    let polite = polite.ready(Probe::log("up")).stop_signal(Signal::INT);
     let service = start_service(&vm, "polite", polite).await;
     ready(&service).await;
     let status = within(service.stop()).await.unwrap();

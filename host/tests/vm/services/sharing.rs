@@ -18,7 +18,7 @@ async fn a_second_program_sees_waits_for_and_stops_a_service() {
     let line = "echo begun; read go < /tmp/go; touch /tmp/ready; exec sleep 1000";
     start_service(&vm, "web", shell(line).ready(Probe::file("/tmp/ready"))).await;
 
-    let seen = within(client.services().get("web")).await.unwrap();
+    let seen = within(client.services().get("web")).await.unwrap().unwrap();
     let status = seen.status().await.unwrap();
     assert_eq!(status.phase, ServicePhase::Starting);
     let (ready, _) = tokio::join!(ready(&seen), run(&vm, "echo > /tmp/go"));
@@ -26,7 +26,7 @@ async fn a_second_program_sees_waits_for_and_stops_a_service() {
     assert_eq!(client.services().list().await.unwrap().len(), 1);
     assert_eq!(seen.logs().text().await.unwrap(), "begun\n");
 
-    let owners = vm.services().get("web").await.unwrap();
+    let owners = vm.services().get("web").await.unwrap().unwrap();
     let (ended, stopped) = tokio::join!(within(owners.wait()), within(seen.stop()));
     assert_eq!(ended.unwrap().phase, ServicePhase::Stopped);
     assert_eq!(stopped.unwrap().phase, ServicePhase::Stopped);
@@ -35,7 +35,7 @@ async fn a_second_program_sees_waits_for_and_stops_a_service() {
     let clients = start_service(&client, "clients", shell(IDLE)).await;
     super::ready(&clients).await;
     drop((client, seen, clients));
-    let left = vm.services().get("clients").await.unwrap();
+    let left = vm.services().get("clients").await.unwrap().unwrap();
     assert_eq!(left.status().await.unwrap().phase, ServicePhase::Running);
 }
 
@@ -48,18 +48,18 @@ async fn waits_and_logs_go_on_over_links_that_break() {
     let mut log = service.logs().all().follow(true).stream().await.unwrap();
     let breaking = async {
         for _ in 0..5 {
-            vm.reconnect();
+            vm.reconnect().unwrap();
             assert!(within(vm.exec(["true"])).await.unwrap().success());
         }
         run(&vm, "echo > /tmp/go").await;
-        vm.reconnect();
+        vm.reconnect().unwrap();
     };
     let (status, ()) = tokio::join!(ready(&service), breaking);
     assert_eq!(status.phase, ServicePhase::Ready);
 
     let ending = async {
         run(&vm, "echo > /tmp/go").await;
-        vm.reconnect();
+        vm.reconnect().unwrap();
     };
     let (ended, ()) = tokio::join!(within(service.wait()), ending);
     assert_eq!(ended.unwrap().last_exit.unwrap().cause, Cause::Code(5));
@@ -73,7 +73,7 @@ async fn waits_and_logs_go_on_over_links_that_break() {
         printed.extend_from_slice(&bytes);
         if printed.len() > drops * 50_000 {
             drops += 1;
-            vm.reconnect();
+            vm.reconnect().unwrap();
         }
     }
     let expected: String = (1..=60_000).map(|number| format!("{number}\n")).collect();
@@ -85,12 +85,15 @@ async fn waits_and_logs_go_on_over_links_that_break() {
             for _ in 0..round {
                 tokio::task::yield_now().await;
             }
-            vm.reconnect();
+            vm.reconnect().unwrap();
         });
-        let (stopped, ()) = tokio::join!(within(started.stop()), async { vm.reconnect() });
+        let reconnect = async { vm.reconnect().unwrap() };
+        let (stopped, ()) = tokio::join!(within(started.stop()), reconnect);
         assert_eq!(stopped.unwrap().phase, ServicePhase::Stopped);
     }
-    let (list, ()) = tokio::join!(within(vm.services().list()), async { vm.reconnect() });
+    let services = vm.services();
+    let reconnect = async { vm.reconnect().unwrap() };
+    let (list, ()) = tokio::join!(within(services.list()), reconnect);
     assert_eq!(list.unwrap().len(), 6);
 }
 
@@ -108,7 +111,7 @@ async fn a_secret_of_the_environment_is_the_services_alone() {
     let arguments = run(&vm, "cat /proc/[0-9]*/cmdline | tr '\\0' ' '").await;
     shown += &format!(
         "{service:?} {status:?} {list:?} {processes:?} {log} {}",
-        vm.console()
+        vm.console().unwrap()
     );
     shown += &arguments;
     assert!(!shown.contains("hunter2"), "{shown}");
@@ -124,7 +127,7 @@ async fn a_vm_stops_with_its_services_and_starts_none_again() {
         let service = start_service(&vm, &format!("s{number}"), spec).await;
         ready(&service).await;
     }
-    let service = vm.services().get("s0").await.unwrap();
+    let service = vm.services().get("s0").await.unwrap().unwrap();
     let waiting = tokio::spawn(async move { service.wait().await });
     within(vm.stop()).await.unwrap();
     // The waiting call returns, either with a status or an error.

@@ -29,7 +29,7 @@ async fn a_pager_is_recognised_and_scrolled() {
         screen.text()
     );
     assert!(!screen.text().contains("123\n"), "{}", screen.text());
-    vm.kill().await;
+    vm.kill().await.unwrap();
 }
 
 #[tokio::test]
@@ -56,7 +56,7 @@ async fn an_editor_writes_a_file_and_redraws_for_a_new_size() {
     wait_for_status(&terminal, Status::Ready).await;
     let written = vm.files().read("/tmp/note.txt").await.unwrap();
     assert_eq!(written, b"hello from afar\n");
-    vm.kill().await;
+    vm.kill().await.unwrap();
 }
 
 #[tokio::test]
@@ -68,7 +68,7 @@ async fn a_monitor_runs_until_it_is_told_to_quit() {
     wait_for_status(&terminal, Status::Running).await;
     terminal.send_input("q").await.unwrap();
     wait_for_status(&terminal, Status::Ready).await;
-    vm.kill().await;
+    vm.kill().await.unwrap();
 }
 
 #[tokio::test]
@@ -85,5 +85,5 @@ async fn colours_are_on_the_screen_and_in_its_pictures() {
     let picture = screen.to_picture();
     let has = |colour: [u8; 3]| picture.rgba.chunks(4).any(|pixel| pixel[..3] == colour);
     assert!(has([255, 0, 0]) && has([1, 2, 250]));
-    vm.kill().await;
+    vm.kill().await.unwrap();
 }

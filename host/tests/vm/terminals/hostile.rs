@@ -52,7 +52,7 @@ async fn escape_sequences_can_neither_fill_the_memory_nor_type() {
     wait_for_text(&terminal, "^after-all").await;
     let grown = resident().saturating_sub(before);
     assert!(grown < 64 << 20, "it grew by {grown} bytes");
-    vm.kill().await;
+    vm.kill().await.unwrap();
 }
 
 #[tokio::test]
@@ -66,7 +66,7 @@ async fn random_bytes_leave_a_terminal_that_works() {
     terminal.run("clear").await.unwrap();
     terminal.run("echo a-$((40 + 2))").await.unwrap();
     wait_for_text(&terminal, "a-42").await;
-    vm.kill().await;
+    vm.kill().await.unwrap();
 }
 
 #[tokio::test]
@@ -77,5 +77,5 @@ async fn a_program_gets_one_answer_to_each_question() {
     let terminal = open_command(&vm, script).await;
     wait_for_text(&terminal, r"033 +\[ +1 +; +1 +R").await;
     wait_for_text(&terminal, r"033 +\[ +\?").await;
-    vm.kill().await;
+    vm.kill().await.unwrap();
 }

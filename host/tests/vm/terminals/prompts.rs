@@ -42,7 +42,7 @@ async fn a_password_is_asked_for_typed_and_nowhere_to_be_seen() {
     let asking = terminal.run("echo -n 'Password: '; read x");
     let reply = asking.quiet(Duration::from_secs(1)).await.unwrap();
     assert_eq!(reply.status, Status::Running, "{reply:?}");
-    vm.kill().await;
+    vm.kill().await.unwrap();
 }
 
 #[tokio::test]
@@ -67,7 +67,7 @@ async fn a_password_is_not_echoed_where_everything_else_is() {
     assert!(!text.contains("secret"), "{text:?}");
     // The echo is on again, so it appears twice.
     assert_eq!(text.matches("visible").count(), 2, "{text:?}");
-    vm.kill().await;
+    vm.kill().await.unwrap();
 }
 
 #[tokio::test]
@@ -79,7 +79,7 @@ async fn a_question_is_recognised_and_answered() {
     let reply = terminal.run("y").await.unwrap();
     assert!(reply.text.contains("got:y"), "{reply:?}");
     assert_eq!(reply.status, Status::Eof);
-    vm.kill().await;
+    vm.kill().await.unwrap();
 }
 
 #[tokio::test]
@@ -93,7 +93,7 @@ async fn a_progress_bar_is_told_once() {
     // The bytes are all there.
     let raw = String::from_utf8_lossy(&reply.raw);
     assert!(raw.contains("\rloading 40%\rloading 70%"), "{raw:?}");
-    vm.kill().await;
+    vm.kill().await.unwrap();
 }
 
 /// After each letter the program waits for this test, which continues only when
@@ -150,5 +150,5 @@ async fn a_password_that_is_printed_letter_by_letter_is_kept_nowhere() {
         terminal.asciicast()
     );
     assert!(!read("interaction.jsonl").contains("hunter"));
-    vm.kill().await;
+    vm.kill().await.unwrap();
 }

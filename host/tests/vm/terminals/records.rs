@@ -24,7 +24,7 @@ async fn a_session_is_written_down_and_its_records_outlive_it() {
     let raw = terminal.read(0).await.unwrap().raw;
     assert_eq!(terminal.records(), Some(folder.clone()));
     drop(terminal);
-    vm.kill().await;
+    vm.kill().await.unwrap();
 
     let read = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
     assert_eq!(read("transcript.log").as_bytes(), &raw[..]);
@@ -71,7 +71,7 @@ async fn every_byte_is_written_down_however_fast_it_comes() {
         assert_eq!(numbers.next().unwrap().parse(), Ok(number));
     }
     assert_eq!(numbers.next(), None);
-    vm.kill().await;
+    vm.kill().await.unwrap();
 }
 
 #[tokio::test]
@@ -86,5 +86,5 @@ async fn a_folder_that_holds_a_session_is_not_written_over() {
     let list = vm.terminals().list().await.unwrap();
     assert_eq!(list.len(), 1, "{list:?}");
     assert_eq!(list[0].id, first.id());
-    vm.kill().await;
+    vm.kill().await.unwrap();
 }

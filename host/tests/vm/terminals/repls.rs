@@ -32,7 +32,7 @@ async fn python_is_driven_line_by_line() {
     assert_eq!(reply.status, Status::Repl);
     let reply = terminal.send_control('d').await.unwrap();
     assert_eq!((reply.status, reply.prompt), (Status::Ready, Prompt::Shell));
-    vm.kill().await;
+    vm.kill().await.unwrap();
 }
 
 #[tokio::test]
@@ -56,5 +56,5 @@ async fn a_debugger_keeps_its_state_between_steps() {
     assert_eq!(reply.prompt, Prompt::Pdb);
     let reply = terminal.run("q").await.unwrap();
     assert_eq!(reply.status, Status::Ready);
-    vm.kill().await;
+    vm.kill().await.unwrap();
 }

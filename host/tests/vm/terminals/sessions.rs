@@ -16,7 +16,7 @@ fn tagged(tag: &str) -> TerminalOptions {
 async fn a_session_is_made_by_its_first_use_and_never_by_a_look() {
     let vm = start().await;
     let terminals = vm.terminals();
-    assert!(terminals.find("work").await.unwrap().is_none());
+    assert!(terminals.get("work").await.unwrap().is_none());
     let first = terminals
         .session("work", TerminalOptions::new())
         .await
@@ -53,7 +53,7 @@ async fn a_session_is_made_by_its_first_use_and_never_by_a_look() {
     assert!(list[0].exit.is_some() && list[0].tag == "work");
     later.forget().await.unwrap();
     assert!(terminals.list().await.unwrap().is_empty());
-    vm.kill().await;
+    vm.kill().await.unwrap();
 }
 
 #[tokio::test]
@@ -83,8 +83,8 @@ async fn another_program_sees_the_same_screen_and_types_too() {
     wait_for_text(&again, "^from the client").await;
     again.set_tag("renamed").await.unwrap();
     assert_eq!(again.info().await.unwrap().tag, "renamed");
-    assert!(vm.terminals().find("shared").await.unwrap().is_none());
-    vm.kill().await;
+    assert!(vm.terminals().get("shared").await.unwrap().is_none());
+    vm.kill().await.unwrap();
 }
 
 #[tokio::test]
@@ -103,7 +103,7 @@ async fn a_broken_link_goes_unnoticed() {
             let before = all.len();
             all.extend(bytes);
             if before / 4096 != all.len() / 4096 {
-                vm.reconnect();
+                vm.reconnect().unwrap();
             }
         }
         String::from_utf8(all).unwrap()
@@ -113,7 +113,7 @@ async fn a_broken_link_goes_unnoticed() {
     let typing = async {
         for piece in typed.as_bytes().chunks(4999) {
             assert!(input.write(piece.to_vec()).await);
-            vm.reconnect();
+            vm.reconnect().unwrap();
         }
     };
     let (all, ()) = tokio::join!(reading, typing);
@@ -127,7 +127,7 @@ async fn a_broken_link_goes_unnoticed() {
         .unwrap();
     let sum = expected.stdout_text();
     assert_eq!(numbers.next(), sum.split_whitespace().next());
-    vm.kill().await;
+    vm.kill().await.unwrap();
 }
 
 #[tokio::test]
@@ -141,7 +141,7 @@ async fn characters_may_come_in_pieces() {
         terminal.send_key(Key::Enter).quiet(SHORT).await.unwrap();
     }
     wait_for_text(&terminal, "€ 日 end").await;
-    vm.kill().await;
+    vm.kill().await.unwrap();
 }
 
 #[tokio::test]
@@ -164,7 +164,7 @@ async fn what_nobody_reads_is_dropped_and_told() {
         vmcell::terminal::ScreenHealth::Incomplete
     );
     assert!(screen_lines(&terminal.screen()).contains(&"300000".to_owned()));
-    vm.kill().await;
+    vm.kill().await.unwrap();
 }
 
 fn screen_lines(screen: &Screen) -> Vec<String> {
@@ -193,7 +193,7 @@ async fn views_take_nothing_and_change_nothing() {
     let part = terminal.read(10).max_bytes(5).await.unwrap();
     assert_eq!((part.start, part.end, part.more), (10, 15, true));
     assert_eq!(part.raw, all.raw[10..15]);
-    vm.kill().await;
+    vm.kill().await.unwrap();
 }
 
 #[tokio::test]
@@ -207,7 +207,7 @@ async fn a_prompt_of_ones_own_is_recognised() {
     assert_eq!((info.status, info.prompt), (Status::Ready, Prompt::Shell));
     let wrong = terminal.set_prompt(Some("(")).unwrap_err();
     assert!(matches!(wrong, Error::Invalid(_)), "{wrong:?}");
-    vm.kill().await;
+    vm.kill().await.unwrap();
 }
 
 #[tokio::test]
@@ -215,7 +215,8 @@ async fn the_end_of_the_vm_is_told_to_who_waits() {
     let vm = start().await;
     let terminal = open_shell(&vm).await;
     let waiting = async { terminal.expect("never").unwrap().await };
-    let (outcome, ()) = tokio::join!(waiting, vm.kill());
+    let (outcome, killed) = tokio::join!(waiting, vm.kill());
+    killed.unwrap();
     let over = |error: &Error| matches!(error, Error::Gone(_));
     match outcome {
         Ok(expected) => assert!(expected.found.is_none()),

@@ -1,7 +1,7 @@
 //! Shells: their state, job control and signals.
 
 use vmcell::{
-    Cause,
+    Cause, Signal,
     terminal::{Prompt, Status, TerminalOptions, TerminalSize},
 };
 
@@ -31,7 +31,7 @@ async fn a_session_keeps_its_directory_its_variables_and_its_jobs() {
     assert_eq!(info.foreground_command.as_deref(), Some("bash"));
     assert_eq!(info.foreground_pid, Some(terminal.pid()));
     assert_eq!((info.size.columns, info.size.rows), (120, 30));
-    vm.kill().await;
+    vm.kill().await.unwrap();
 }
 
 #[tokio::test]
@@ -48,7 +48,7 @@ async fn busybox_has_a_prompt_and_its_exit_ends_the_session() {
     assert!(terminal.screen().text().contains("exit 7"));
     let reply = terminal.run("echo more").await.unwrap();
     assert_eq!((reply.status, &reply.text[..]), (Status::Eof, ""));
-    vm.kill().await;
+    vm.kill().await.unwrap();
 }
 
 #[tokio::test]
@@ -69,7 +69,7 @@ async fn control_c_ends_a_pipeline_and_the_shell_goes_on() {
     assert_eq!(reply.status, Status::Ready, "{reply:?}");
     let reply = terminal.run("echo $?; pgrep -c yes").await.unwrap();
     assert!(reply.text.contains("130\n0\n"), "{reply:?}");
-    vm.kill().await;
+    vm.kill().await.unwrap();
 }
 
 #[tokio::test]
@@ -91,10 +91,10 @@ async fn a_job_is_stopped_goes_on_behind_and_comes_back() {
         Some("sleep")
     );
     // A signal reaches only the foreground.
-    let reply = terminal.send_signal(15).await.unwrap();
+    let reply = terminal.send_signal(Signal::TERM).await.unwrap();
     assert!(reply.text.contains("Terminated"), "{reply:?}");
     assert_eq!(reply.status, Status::Ready);
-    vm.kill().await;
+    vm.kill().await.unwrap();
 }
 
 #[tokio::test]
@@ -116,7 +116,7 @@ async fn a_program_hears_of_a_new_size() {
         .unwrap();
     wait_for_text(&terminal, "resized to 43 132").await;
     assert_eq!(terminal.screen().size.columns, 132);
-    vm.kill().await;
+    vm.kill().await.unwrap();
 }
 
 #[tokio::test]
@@ -137,5 +137,5 @@ async fn a_command_that_takes_its_time_is_waited_for() {
     terminal.poll_output().timeout(SHORT).await.unwrap();
     let reply = terminal.poll_output().timeout(SHORT).await.unwrap();
     assert!(reply.timed_out && reply.text.is_empty(), "{reply:?}");
-    vm.kill().await;
+    vm.kill().await.unwrap();
 }
