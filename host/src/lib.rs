@@ -51,6 +51,7 @@ pub mod doctor;
 #[cfg(doctest)]
 mod documents;
 mod error;
+mod event_stream;
 pub mod files;
 mod initramfs;
 mod link;

@@ -17,15 +17,14 @@ use vmcell_wire::{
 use super::FileFailure;
 use crate::{
     error::Error,
-    session::{LinkError, Stream, StreamEvent, StreamInput},
-    vm::Vm,
+    session::{Stream, StreamEvent, StreamInput},
+    vm::{Vm, VmStream},
 };
 
 /// Work on files that runs in the guest. Dropping it cancels it.
 #[derive(Debug)]
 pub(crate) struct Job {
-    vm: Vm,
-    stream: Stream,
+    stream: VmStream,
     subject: PathBuf,
     reader: record::Reader,
     /// Received bytes that are not decoded yet.
@@ -42,8 +41,7 @@ impl Job {
         permit: Option<OwnedSemaphorePermit>,
     ) -> Self {
         Self {
-            vm,
-            stream,
+            stream: VmStream::new(stream, vm),
             subject: subject.to_owned(),
             reader: record::Reader::new(),
             unread: Bytes::new(),
@@ -62,36 +60,30 @@ impl Job {
     ///
     /// Cancel safe.
     pub(crate) async fn next_bytes(&mut self) -> Result<Option<Bytes>, Error> {
-        match poll_fn(|context| self.poll_bytes(context)).await {
-            Ok(bytes) => Ok(bytes),
-            Err(JobError::Link(lost)) => Err(self.vm.explain(lost).await),
-            Err(JobError::Error(error)) => Err(error),
-        }
+        poll_fn(|context| self.poll_bytes(context)).await
     }
 
     /// Like [`next_bytes`](Self::next_bytes), as a poll function.
     pub(super) fn poll_bytes(
         &mut self,
         context: &mut Context<'_>,
-    ) -> Poll<Result<Option<Bytes>, JobError>> {
+    ) -> Poll<Result<Option<Bytes>, Error>> {
         if self.is_done {
             return Poll::Ready(Ok(None));
         }
-        Poll::Ready(match ready!(self.stream.poll_next(context)) {
-            Ok(StreamEvent::Data(Channel::Stdout, bytes)) => Ok(Some(bytes)),
-            Ok(StreamEvent::Closed(closing)) => match closing.outcome() {
+        Poll::Ready(match ready!(self.stream.poll_next(context))? {
+            StreamEvent::Data(Channel::Stdout, bytes) => Ok(Some(bytes)),
+            StreamEvent::Closed(closing) => match closing.outcome() {
                 Outcome::Done => {
                     self.is_done = true;
                     Ok(None)
                 }
                 Outcome::Failed(failure) => {
-                    let failure = FileFailure::from_wire(&failure, &self.subject);
-                    Err(JobError::Error(failure.into()))
+                    Err(FileFailure::from_wire(&failure, &self.subject).into())
                 }
-                _ => Err(JobError::Error(Error::unexpected_reply())),
+                _ => Err(Error::unexpected_reply()),
             },
-            Ok(_) => Err(JobError::Error(Error::unexpected_reply())),
-            Err(lost) => Err(JobError::Link(lost)),
+            _ => Err(Error::unexpected_reply()),
         })
     }
 
@@ -103,6 +95,15 @@ impl Job {
         &mut self,
         mut with: impl FnMut(FileReply<'_>) -> T,
     ) -> Result<Option<T>, Error> {
+        poll_fn(|context| self.poll_answer(context, &mut with)).await
+    }
+
+    /// Like [`next_answer`](Self::next_answer), as a poll function.
+    pub(super) fn poll_answer<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        mut with: impl FnMut(FileReply<'_>) -> T,
+    ) -> Poll<Result<Option<T>, Error>> {
         loop {
             let mut input = &self.unread[..];
             let before = input.len();
@@ -110,22 +111,22 @@ impl Job {
                 Some(Piece::Message(message)) => {
                     let answer: FileReply<'_> = record::decode(message).map_err(malformed)?;
                     if !answer.is_valid() {
-                        return Err(Error::unexpected_reply());
+                        return Poll::Ready(Err(Error::unexpected_reply()));
                     }
                     Some(with(answer))
                 }
-                Some(Piece::Raw(_)) => return Err(Error::unexpected_reply()),
+                Some(Piece::Raw(_)) => return Poll::Ready(Err(Error::unexpected_reply())),
                 None => None,
             };
             let count = before - input.len();
             self.unread.advance(count);
             if found.is_some() {
-                return Ok(found);
+                return Poll::Ready(Ok(found));
             }
-            match self.next_bytes().await? {
+            match ready!(self.poll_bytes(context))? {
                 Some(bytes) => self.unread = bytes,
-                None if self.reader.is_between_records() => return Ok(None),
-                None => return Err(Error::unexpected_reply()),
+                None if self.reader.is_between_records() => return Poll::Ready(Ok(None)),
+                None => return Poll::Ready(Err(Error::unexpected_reply())),
             }
         }
     }
@@ -155,14 +156,6 @@ impl Job {
             Some(_) => Err(Error::unexpected_reply()),
         }
     }
-}
-
-/// Why there are no more bytes.
-#[derive(Debug)]
-pub(super) enum JobError {
-    /// The link is lost. `Vm::explain` finds the reason, which takes a moment.
-    Link(LinkError),
-    Error(Error),
 }
 
 fn malformed(_: WireError) -> Error {

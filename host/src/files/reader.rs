@@ -1,4 +1,5 @@
 use std::{
+    future::poll_fn,
     io,
     path::Path,
     pin::Pin,
@@ -9,8 +10,8 @@ use bytes::{Buf, Bytes};
 use tokio::io::{AsyncRead, ReadBuf};
 use vmcell_wire::files::FileOperation;
 
-use super::{Files, Job, ReadOptions, job::JobError};
-use crate::error::Error;
+use super::{Files, Job, ReadOptions};
+use crate::{error::Error, event_stream::event_stream};
 
 impl Files {
     /// The size limit of [`read`](Self::read).
@@ -105,6 +106,8 @@ pub struct FileReader {
     failed: bool,
 }
 
+event_stream!(FileReader, Bytes);
+
 impl FileReader {
     /// Returns the next piece, or `None` at the end.
     ///
@@ -115,14 +118,18 @@ impl FileReader {
     /// # Cancel safety
     /// Cancel safe.
     pub async fn next(&mut self) -> Result<Option<Bytes>, Error> {
+        poll_fn(|context| self.poll_event(context)).await
+    }
+
+    fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Error>> {
         if !self.unread.is_empty() {
-            return Ok(Some(std::mem::take(&mut self.unread)));
+            return Poll::Ready(Ok(Some(std::mem::take(&mut self.unread))));
         }
-        let Some(bytes) = self.job.next_bytes().await? else {
-            return Ok(None);
-        };
-        self.count(&bytes)?;
-        Ok(Some(bytes))
+        let bytes = ready!(self.job.poll_bytes(context))?;
+        if let Some(bytes) = &bytes {
+            self.count(bytes)?;
+        }
+        Poll::Ready(Ok(bytes))
     }
 
     fn count(&mut self, bytes: &Bytes) -> Result<(), Error> {
@@ -151,20 +158,16 @@ impl AsyncRead for FileReader {
             return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
         }
         if self.unread.is_empty() {
-            let next = match ready!(self.job.poll_bytes(context)) {
+            match ready!(self.poll_event(context)) {
                 Ok(None) => return Poll::Ready(Ok(())),
-                Ok(Some(bytes)) => self.count(&bytes).map(|()| bytes).map_err(io::Error::other),
-                Err(JobError::Error(error)) => Err(io::Error::other(error)),
-                Err(JobError::Link(lost)) => {
-                    let kind = io::ErrorKind::ConnectionAborted;
-                    Err(io::Error::new(kind, lost.to_string()))
-                }
-            };
-            match next {
-                Ok(bytes) => self.unread = bytes,
+                Ok(Some(bytes)) => self.unread = bytes,
                 Err(error) => {
                     self.failed = true;
-                    return Poll::Ready(Err(error));
+                    let kind = match error {
+                        Error::Gone(_) | Error::Transport(_) => io::ErrorKind::ConnectionAborted,
+                        _ => io::ErrorKind::Other,
+                    };
+                    return Poll::Ready(Err(io::Error::new(kind, error)));
                 }
             }
         }

@@ -1,12 +1,14 @@
 use std::{
     ffi::OsStr,
+    future::poll_fn,
     path::{Path, PathBuf},
+    task::{Context, Poll, ready},
 };
 
 use vmcell_wire::files::{self as wire, FileOperation, FileReply};
 
 use super::{Entry, FileFailure, Files, Job, WalkOptions};
-use crate::{error::Error, result_budget::ResultBudget};
+use crate::{error::Error, event_stream::event_stream, result_budget::ResultBudget};
 
 impl Files {
     /// Lists a directory, sorted by name: at most
@@ -69,6 +71,7 @@ impl Files {
             job: self.begin(path, operation).await?,
             problems: Vec::new(),
             dropped_problems: 0,
+            failed: false,
         })
     }
 }
@@ -80,6 +83,7 @@ pub struct Entries {
     top: PathBuf,
     problems: Vec<WalkProblem>,
     dropped_problems: u64,
+    failed: bool,
 }
 
 /// An entry that could not be read.
@@ -95,6 +99,8 @@ pub struct WalkProblem {
 /// How many problems are kept; further ones are only counted.
 const MAX_PROBLEMS: usize = 1000;
 
+event_stream!(Entries, Entry);
+
 impl Entries {
     /// Returns the next entry, or `None` at the end. Skips entries that cannot
     /// be read; [`problems`](Self::problems) returns them.
@@ -106,20 +112,21 @@ impl Entries {
     /// # Cancel safety
     /// Cancel safe.
     pub async fn next(&mut self) -> Result<Option<Entry>, Error> {
+        poll_fn(|context| self.poll_event(context)).await
+    }
+
+    fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Entry>, Error>> {
         loop {
             let top = &self.top;
-            let answer = self
-                .job
-                .next_answer(|answer| entry_or_problem(answer, top))
-                .await?;
-            match answer {
-                None => return Ok(None),
-                Some(Ok(entry)) => return Ok(Some(entry)),
+            let with = |answer: FileReply<'_>| entry_or_problem(answer, top);
+            match ready!(self.job.poll_answer(context, with))? {
+                None => return Poll::Ready(Ok(None)),
+                Some(Ok(entry)) => return Poll::Ready(Ok(Some(entry))),
                 Some(Err(Some(problem))) if self.problems.len() < MAX_PROBLEMS => {
                     self.problems.push(problem);
                 }
                 Some(Err(Some(_))) => self.dropped_problems += 1,
-                Some(Err(None)) => return Err(Error::unexpected_reply()),
+                Some(Err(None)) => return Poll::Ready(Err(Error::unexpected_reply())),
             }
         }
     }

@@ -1,5 +1,7 @@
 use std::{
+    future::poll_fn,
     path::{Path, PathBuf},
+    task::{Context, Poll, ready},
     time::Duration,
 };
 
@@ -7,7 +9,7 @@ use vmcell_tree::relative_path_from_bytes;
 use vmcell_wire::files::{ChangeKind as WireKind, FileOperation, FileReply};
 
 use super::{Entry, Files, Job};
-use crate::error::Error;
+use crate::{error::Error, event_stream::event_stream};
 
 /// How to watch a path.
 ///
@@ -107,7 +109,11 @@ impl Files {
             .next_answer(|answer| super::operations::entry_at(answer, &top))
             .await?;
         let entry = entry.flatten().ok_or_else(Error::unexpected_reply)?;
-        Ok(Watcher { job, entry })
+        Ok(Watcher {
+            job,
+            entry,
+            failed: false,
+        })
     }
 }
 
@@ -116,7 +122,10 @@ impl Files {
 pub struct Watcher {
     job: Job,
     entry: Entry,
+    failed: bool,
 }
+
+event_stream!(Watcher, FileEvent);
 
 impl Watcher {
     /// Returns the watched entry, as it was when the watch started.
@@ -133,16 +142,17 @@ impl Watcher {
     /// # Cancel safety
     /// Cancel safe.
     pub async fn next(&mut self) -> Result<Option<FileEvent>, Error> {
+        poll_fn(|context| self.poll_event(context)).await
+    }
+
+    fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<FileEvent>, Error>> {
         let top = &self.entry.path;
-        let change = self
-            .job
-            .next_answer(|answer| change_at(answer, top))
-            .await?;
-        match change {
+        let with = |answer: FileReply<'_>| change_at(answer, top);
+        Poll::Ready(match ready!(self.job.poll_answer(context, with))? {
             Some(None) => Err(Error::unexpected_reply()),
             Some(change) => Ok(change),
             None => Ok(None),
-        }
+        })
     }
 }
 

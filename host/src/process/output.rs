@@ -156,7 +156,7 @@ impl Collector {
         Self {
             stdout: collected(),
             stderr: collected(),
-            warnings: stream.vm.warnings().to_vec(),
+            warnings: stream.vm().warnings().to_vec(),
         }
     }
 

@@ -1,4 +1,8 @@
-use std::time::Duration;
+use std::{
+    future::poll_fn,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use vmcell_wire::{Channel, Outcome, Request, Selector};
@@ -9,8 +13,9 @@ use super::{
 };
 use crate::{
     error::Error,
+    event_stream::event_stream,
     session::{Stream, StreamEvent},
-    vm::Vm,
+    vm::{Vm, VmStream},
 };
 
 /// A running command, as a stream of events.
@@ -30,8 +35,7 @@ use crate::{
 /// was.
 #[derive(Debug)]
 pub struct ExecStream {
-    stream: Stream,
-    pub(super) vm: Vm,
+    stream: VmStream,
     /// Its name in errors.
     subject: String,
     owned: bool,
@@ -42,6 +46,7 @@ pub struct ExecStream {
     pub(super) max_output: usize,
     pub(super) overflow: OverflowPolicy,
     exit: Option<Exit>,
+    failed: bool,
 }
 
 /// An event of a running command.
@@ -87,6 +92,8 @@ impl OutputKind {
     }
 }
 
+event_stream!(ExecStream, ExecEvent);
+
 impl ExecStream {
     /// Creates a stream that owns its command.
     pub(crate) fn owning(stream: Stream, vm: Vm, command: Command, tag: String) -> Self {
@@ -106,8 +113,7 @@ impl ExecStream {
     /// Creates a stream that only observes a process.
     pub(super) fn watching(stream: Stream, vm: Vm, subject: String) -> Self {
         Self {
-            stream,
-            vm,
+            stream: VmStream::new(stream, vm),
             subject,
             owned: false,
             id: None,
@@ -118,7 +124,13 @@ impl ExecStream {
             // An observer does not kill the process.
             overflow: OverflowPolicy::Stop,
             exit: None,
+            failed: false,
         }
+    }
+
+    /// Returns its VM.
+    pub(super) fn vm(&self) -> &Vm {
+        self.stream.vm()
     }
 
     /// Waits for the next event. Returns `None` after [`ExecEvent::Exited`].
@@ -131,28 +143,24 @@ impl ExecStream {
     /// # Cancel safety
     /// Cancel safe: no event is lost if the future is dropped.
     pub async fn next(&mut self) -> Result<Option<ExecEvent>, Error> {
-        if self.exit.is_some() {
-            return Ok(None);
-        }
-        loop {
-            let event = match self.stream.next().await {
-                Ok(event) => event,
-                Err(error) => return Err(self.vm.explain(error).await),
-            };
+        poll_fn(|context| self.poll_event(context)).await
+    }
+
+    fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<ExecEvent>, Error>> {
+        while self.exit.is_none() {
+            let event = ready!(self.stream.poll_next(context))?;
             if let Some(event) = self.on_event(event)? {
-                return Ok(Some(event));
+                return Poll::Ready(Ok(Some(event)));
             }
         }
+        Poll::Ready(Ok(None))
     }
 
     /// Waits until the command runs, and returns its ids. Returns `None` if it
     /// has ended already. Events that arrived before are lost.
     pub(super) async fn wait_started(&mut self) -> Result<Option<(ProcessId, u32)>, Error> {
         while self.id.is_none() && self.exit.is_none() {
-            let event = match self.stream.next_except_output().await {
-                Ok(event) => event,
-                Err(error) => return Err(self.vm.explain(error).await),
-            };
+            let event = self.stream.next_except_output().await?;
             self.on_event(event)?;
         }
         Ok(self.id.zip(self.pid))
@@ -227,10 +235,7 @@ impl ExecStream {
             if let Some(exit) = self.exit {
                 return Ok(exit);
             }
-            let event = match self.stream.next_except_output().await {
-                Ok(event) => event,
-                Err(error) => return Err(self.vm.explain(error).await),
-            };
+            let event = self.stream.next_except_output().await?;
             self.on_event(event)?;
         }
     }
@@ -242,7 +247,7 @@ impl ExecStream {
             Some(ProcessId(id)) if !self.owned => {
                 let process = Selector::Id(id);
                 // Sending the request is enough; nobody needs the reply.
-                drop(self.vm.session().open(&Request::Kill { process }));
+                drop(self.stream.vm().session().open(&Request::Kill { process }));
             }
             _ => self.stream.cancel(),
         }
@@ -261,10 +266,11 @@ impl ExecStream {
         let Some((id, pid)) = self.wait_started().await? else {
             return Err(Error::Invalid("the command has ended".to_owned()));
         };
-        let processes = self.vm.processes();
+        let vm = self.stream.vm().clone();
+        let processes = vm.processes();
         processes.detach(id).await?;
         Ok(Process::new(
-            self.vm.clone(),
+            vm,
             id,
             pid,
             self.tag.take().unwrap_or_default(),

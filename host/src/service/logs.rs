@@ -1,3 +1,8 @@
+use std::{
+    future::poll_fn,
+    task::{Context, Poll, ready},
+};
+
 use bytes::Bytes;
 use vmcell_wire::{
     Channel, Outcome, Request,
@@ -7,10 +12,11 @@ use vmcell_wire::{
 use super::{ServiceError, ServiceStatus};
 use crate::{
     error::Error,
+    event_stream::event_stream,
     printable,
     process::Command,
-    session::{Stream, StreamEvent, WINDOW},
-    vm::Vm,
+    session::{StreamEvent, WINDOW},
+    vm::{Vm, VmStream},
 };
 
 /// A request for the log of a service, by default its last [200
@@ -48,12 +54,12 @@ pub struct LogsRequest {
 /// If the link breaks, it is re-established and the log continues where it was.
 #[derive(Debug)]
 pub struct LogStream {
-    stream: Stream,
-    vm: Vm,
+    stream: VmStream,
     name: String,
     /// Requested bytes that are no longer kept, until they are reported.
     missing: u64,
     status: Option<ServiceStatus>,
+    failed: bool,
 }
 
 /// An event of a [`LogStream`].
@@ -133,10 +139,9 @@ impl LogsRequest {
             follow: self.follow,
             window: WINDOW,
         };
-        let mut stream = self
-            .vm
-            .open(&Request::Service(ServiceRequest::ReadLog(logs)))?;
-        let start = match self.vm.explained(stream.next_except_output().await).await? {
+        let request = Request::Service(ServiceRequest::ReadLog(logs));
+        let mut stream = VmStream::new(self.vm.open(&request)?, self.vm);
+        let start = match stream.next_except_output().await? {
             StreamEvent::Attached(attached) => attached.stdout,
             StreamEvent::Closed(closing) => {
                 return Err(ServiceError::refusal(&closing.outcome(), &self.name));
@@ -145,13 +150,13 @@ impl LogsRequest {
         };
         Ok(LogStream {
             stream,
-            vm: self.vm,
             name: self.name,
             missing: match self.from {
                 LogStart::Offset(wanted) => start.saturating_sub(wanted),
                 LogStart::Lines(_) => 0,
             },
             status: None,
+            failed: false,
         })
     }
 
@@ -196,6 +201,8 @@ impl LogsRequest {
     }
 }
 
+event_stream!(LogStream, LogEvent);
+
 impl LogStream {
     /// Waits for the next event. Returns `None` at the end of the log, which is
     /// when the service finishes if the log is followed.
@@ -206,14 +213,23 @@ impl LogStream {
     /// # Cancel safety
     /// Cancel safe.
     pub async fn next(&mut self) -> Result<Option<LogEvent>, Error> {
+        poll_fn(|context| self.poll_event(context)).await
+    }
+
+    fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<LogEvent>, Error>> {
         if self.status.is_some() {
-            return Ok(None);
+            return Poll::Ready(Ok(None));
         }
         if self.missing > 0 {
             let bytes = std::mem::take(&mut self.missing);
-            return Ok(Some(LogEvent::Dropped { bytes }));
+            return Poll::Ready(Ok(Some(LogEvent::Dropped { bytes })));
         }
-        match self.vm.explained(self.stream.next().await).await? {
+        let event = ready!(self.stream.poll_next(context))?;
+        Poll::Ready(self.on_event(event))
+    }
+
+    fn on_event(&mut self, event: StreamEvent) -> Result<Option<LogEvent>, Error> {
+        match event {
             StreamEvent::Data(_, bytes) => {
                 let behind = self.stream.offset(Channel::Stdout);
                 // A usize fits.

@@ -59,20 +59,25 @@ impl Stream {
 
     /// As [`next`](Self::next), without data and gaps of the outputs.
     pub(crate) async fn next_except_output(&mut self) -> Result<StreamEvent, LinkError> {
-        std::future::poll_fn(|context| {
-            let mut inner = self.state.lock();
-            if let Some(event) = inner.take_event() {
-                return Poll::Ready(Ok(event));
+        std::future::poll_fn(|context| self.poll_next_except_output(context)).await
+    }
+
+    /// As [`poll_next`](Self::poll_next), without data and gaps of the outputs.
+    pub(crate) fn poll_next_except_output(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<StreamEvent, LinkError>> {
+        let mut inner = self.state.lock();
+        if let Some(event) = inner.take_event() {
+            return Poll::Ready(Ok(event));
+        }
+        match inner.take_end() {
+            Some(end) => Poll::Ready(end),
+            None => {
+                inner.wakers().events = Some(context.waker().clone());
+                Poll::Pending
             }
-            match inner.take_end() {
-                Some(end) => Poll::Ready(end),
-                None => {
-                    inner.wakers().events = Some(context.waker().clone());
-                    Poll::Pending
-                }
-            }
-        })
-        .await
+        }
     }
 
     /// Returns a handle to its standard input.

@@ -1,4 +1,11 @@
+use std::{
+    future::poll_fn,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
 use bytes::Bytes;
+use futures_core::Stream;
 use tokio::sync::mpsc;
 
 /// A stream of every byte that a terminal prints: see
@@ -19,9 +26,21 @@ impl Follow {
     /// # Cancel safety
     /// Cancel safe: no byte is lost if the future is dropped.
     pub async fn next(&mut self) -> Option<Bytes> {
+        poll_fn(|context| self.poll_bytes(context)).await
+    }
+
+    fn poll_bytes(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
         if !self.backlog.is_empty() {
-            return Some(std::mem::take(&mut self.backlog));
+            return Poll::Ready(Some(std::mem::take(&mut self.backlog)));
         }
-        self.live.recv().await
+        self.live.poll_recv(context)
+    }
+}
+
+impl Stream for Follow {
+    type Item = Bytes;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        self.poll_bytes(context)
     }
 }

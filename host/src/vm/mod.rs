@@ -13,6 +13,7 @@ mod on_session;
 mod power_off;
 mod start;
 mod state;
+mod stream;
 
 pub use builder::VmBuilder;
 pub use end::{End, EndKind, VmEnd};
@@ -20,3 +21,5 @@ pub use handle::Vm;
 pub use health::Health;
 pub use info::{VmDetails, VmInfo, VmStatus};
 pub use state::VmState;
+
+pub(crate) use stream::VmStream;

@@ -5,7 +5,9 @@
 
 use std::{os::unix::process::CommandExt, time::Duration};
 
-use vmcell::{Cause, Command, End, Error, ExecEvent, ReadFrom, Signal, Vm};
+use vmcell::{
+    Cause, Command, End, Error, ExecEvent, ReadFrom, Signal, Vm, files::ManifestOptions,
+};
 
 use crate::{builder, processes::VmmProcess, start};
 
@@ -63,6 +65,28 @@ async fn a_client_finds_a_vm_uses_it_and_leaves_it_alone() {
     assert!(matches!(error, Error::NoSuchVm { .. }), "{error:?}");
     // The id is free as soon as the VM is gone.
     builder().id(&id).start().await.unwrap();
+}
+
+#[tokio::test]
+async fn what_only_the_owner_can_do_is_an_error_for_a_client() {
+    let vm = start().await;
+    let client = Vm::attach(vm.id()).await.unwrap();
+    let options = ManifestOptions::new();
+    let manifest = client.files().manifest("/etc", &options).await.unwrap();
+    let refused = [
+        client.console().map(drop),
+        client.reconnect(),
+        client.set_baseline(&manifest),
+    ];
+    for error in refused {
+        let error = error.unwrap_err();
+        assert!(matches!(error, Error::NotOwner { .. }), "{error:?}");
+    }
+    assert!(client.baseline().await.unwrap().is_none());
+    vm.set_baseline(&manifest).unwrap();
+    assert_eq!(client.baseline().await.unwrap(), Some(manifest));
+    assert!(client.health().await.rejected_backends.is_none());
+    assert!(vm.health().await.rejected_backends.is_some());
 }
 
 #[tokio::test]

@@ -15,6 +15,7 @@ mod descriptors;
 mod destination_cases;
 mod disk;
 mod ends;
+mod event_streams;
 mod exec;
 mod faults;
 mod files;
