@@ -131,11 +131,8 @@ impl DemoResult {
         json!({
             "findings": findings.as_json(),
             "backend": backend,
-            "acceleration": acceleration.map(|choice| json!({
-                "name": choice.acceleration.to_string(),
-                "reason": choice.reason,
-            })),
-            "link": { "name": link.kind.name(), "reason": link.reason },
+            "acceleration": acceleration,
+            "link": link,
             "warnings": warnings,
             "boot_ms": milliseconds(self.boot),
             "command": COMMAND,

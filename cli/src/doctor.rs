@@ -44,14 +44,7 @@ impl Findings {
     }
 
     pub(crate) fn as_json(&self) -> Value {
-        let findings = self.0.iter().map(|finding| {
-            json!({
-                "name": finding.name,
-                "status": status_name(finding.status),
-                "detail": finding.detail,
-            })
-        });
-        findings.collect()
+        json!(self.0)
     }
 
     pub(crate) fn print(&self, out: &mut (impl Write + IsTerminal)) -> io::Result<()> {
@@ -64,7 +57,7 @@ impl Findings {
             ..
         } in &self.0
         {
-            let status_text = status_name(*status);
+            let status_text = status.name();
             let (colour, reset) = match (coloured, status) {
                 (false, _) | (true, CheckStatus::Absent) => ("", ""),
                 (true, CheckStatus::Good) => ("\x1b[32m", "\x1b[0m"),
@@ -93,14 +86,5 @@ fn environment() -> Finding {
             Finding::new("environment", CheckStatus::Good, detail)
         }
         Err(error) => Finding::new("environment", CheckStatus::Missing, error.to_string()),
-    }
-}
-
-fn status_name(status: CheckStatus) -> &'static str {
-    match status {
-        CheckStatus::Good => "good",
-        CheckStatus::Poor => "poor",
-        CheckStatus::Absent => "absent",
-        _ => "missing",
     }
 }

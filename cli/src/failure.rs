@@ -3,7 +3,10 @@
 use serde_json::{Value, json};
 use vmcell::{Error, ExecStage, service::ServiceError};
 pub(crate) use vmcell_cli::show::message::print_json;
-use vmcell_cli::show::message::{self, with_causes};
+use vmcell_cli::show::{
+    self,
+    message::{self, with_causes},
+};
 
 /// Prints an error, on standard error or as JSON on standard output.
 pub(crate) fn report_error(error: &anyhow::Error, json: bool) {
@@ -16,10 +19,12 @@ pub(crate) fn report_error(error: &anyhow::Error, json: bool) {
 
 /// Returns an error as JSON.
 pub(crate) fn error_as_json(error: &anyhow::Error) -> Value {
-    let mut object = json!({ "code": error_code(error), "message": describe_any(error) });
-    if let Some(cause) = error.downcast_ref::<Error>().and_then(Error::cause) {
-        object["cause"] = cause.name().into();
-    }
+    let mut object = match error.downcast_ref::<Error>() {
+        Some(error) => show::json::value(error),
+        None => json!({ "code": code_of_other(error) }),
+    };
+    // With what to do next in terms of this program.
+    object["message"] = describe_any(error).into();
     object
 }
 
@@ -61,10 +66,7 @@ pub(crate) fn describe(error: &Error) -> String {
     }
 }
 
-fn error_code(error: &anyhow::Error) -> &'static str {
-    if let Some(error) = error.downcast_ref::<Error>() {
-        return error.code();
-    }
+fn code_of_other(error: &anyhow::Error) -> &'static str {
     match error.is::<vmcell_rootfs::Error>() {
         true => "environment",
         false => "host",

@@ -10,7 +10,6 @@ use crate::{
     exit_code,
     failure::print_json,
     output::{Outputs, Written},
-    ps,
     runtime::block_on,
     tail::Tail,
 };
@@ -103,7 +102,7 @@ async fn print_collected(vm: &str, mut info: ProcessInfo, mut log: Log) -> anyho
     }
     print_json(&json!({
         "sandbox_id": vm,
-        "process": ps::process_as_json(&info),
+        "process": info,
         "stdout_dropped_bytes": stdout.dropped,
         "stderr_dropped_bytes": stderr.dropped,
         "stdout": stdout.into_text(),

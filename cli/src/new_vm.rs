@@ -1,6 +1,6 @@
 //! Boots a VM for the duration of a command or shell.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use vmcell::{EndKind, Vm, VmEnd, VmState};
 use vmcell_cli::signals::Signals;
 
@@ -10,7 +10,6 @@ use crate::{
     failure::{print_json, report},
     files::{Pushes, store_baseline},
     machine_options::MachineOptions,
-    result::vm_end_as_json,
 };
 
 /// The options of a new VM.
@@ -92,7 +91,7 @@ impl NewVm {
         let mut finished = work_result?;
         if vm.keeps_disk() {
             if let Some(result) = &mut finished.result {
-                result["vm_end"] = vm_end_as_json(end);
+                result["vm_end"] = json!(end);
             }
             if end.kind() != EndKind::Clean {
                 report(&format!("the disk was not left clean: {end}"));

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::json;
 use vmcell::{
     Vm,
     port::{PortMapping, PublishedPort},
@@ -55,17 +55,11 @@ pub(crate) fn describe(port: &PublishedPort) -> String {
     format!("{} -> {}", port.address(), port.guest_port())
 }
 
-/// Returns a published port as JSON.
-pub(crate) fn as_json(port: &PublishedPort) -> Value {
-    json!({ "host": port.host_port(), "guest": port.guest_port() })
-}
-
 /// Prints the published ports. A write error is ignored: the ports are open
 /// anyway.
 fn print_ports(vm: &Vm, ports: &[PublishedPort], json: bool) {
     if json {
-        let list: Vec<_> = ports.iter().map(as_json).collect();
-        print_json(&json!({ "sandbox_id": vm.id(), "published": list }));
+        print_json(&json!({ "sandbox_id": vm.id(), "published": ports }));
         return;
     }
     for port in ports {

@@ -5,11 +5,11 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use serde_json::{Value, json};
-use vmcell::{KeptOutput, ProcessInfo, Vm, VmDetails, VmInfo, VmStatus};
-use vmcell_cli::show::Table;
+use serde_json::json;
+use vmcell::{ProcessInfo, Vm, VmDetails};
+use vmcell_cli::show::{self, Table};
 
-use crate::{arguments::PsArguments, failure::print_json, result, runtime::block_on};
+use crate::{arguments::PsArguments, failure::print_json, runtime::block_on};
 
 pub(crate) fn ps(arguments: &PsArguments) -> anyhow::Result<u8> {
     block_on(async {
@@ -24,8 +24,7 @@ pub(crate) fn ps(arguments: &PsArguments) -> anyhow::Result<u8> {
 async fn list_vms(json: bool) -> anyhow::Result<()> {
     let vms = Vm::list().await?;
     if json {
-        let list: Vec<_> = vms.iter().map(vm_as_json).collect();
-        print_json(&json!({ "vms": list }));
+        print_json(&json!({ "vms": vms }));
         return Ok(());
     }
     let mut table = Table::new(["ID", "OWNER", "STATE", "UPTIME", "VCPUS", "MEMORY", "IMAGE"]);
@@ -35,7 +34,7 @@ async fn list_vms(json: bool) -> anyhow::Result<()> {
             vm.id.clone(),
             vm.owner_pid
                 .map_or(UNKNOWN.to_owned(), |pid| pid.to_string()),
-            vm_state(&vm).replace('-', " "),
+            vm.status.name().replace('-', " "),
             detail(|details| human_readable(uptime(details))),
             detail(|details| details.vcpus.to_string()),
             detail(|details| format!("{} MiB", details.memory_mib)),
@@ -53,7 +52,7 @@ async fn list_processes(id: &str, json: bool) -> anyhow::Result<()> {
     let is_terminal = |process: &ProcessInfo| terminals.contains(&process.id.0);
     if json {
         let list = processes.iter().map(|process| {
-            let mut object = process_as_json(process);
+            let mut object = show::json::value(process);
             object["terminal"] = is_terminal(process).into();
             object
         });
@@ -83,53 +82,6 @@ async fn list_processes(id: &str, json: bool) -> anyhow::Result<()> {
 
 /// Shown for what the VM's owner has not reported.
 const UNKNOWN: &str = "-";
-
-fn vm_as_json(vm: &VmInfo) -> Value {
-    let details = vm.details();
-    json!({
-        "id": vm.id,
-        "owner_pid": vm.owner_pid,
-        "state": vm_state(vm),
-        "uptime_seconds": details.map(|details| uptime(details).as_secs_f64()),
-        "vcpus": details.map(|details| details.vcpus),
-        "memory_mib": details.map(|details| details.memory_mib),
-        "image": details.map(|details| details.image.display().to_string()),
-        "keeps_disk": details.map(|details| details.keeps_disk),
-    })
-}
-
-fn vm_state(vm: &VmInfo) -> &'static str {
-    match vm.status {
-        VmStatus::Answering(_) => "running",
-        VmStatus::NotAnswering => "not-answering",
-        VmStatus::OtherVersion => "other-version",
-        _ => "unknown",
-    }
-}
-
-/// Returns a process as JSON.
-pub(crate) fn process_as_json(process: &ProcessInfo) -> Value {
-    let kept = |kept: KeptOutput| json!({ "bytes": kept.end, "kept_from": kept.start });
-    let mut object = json!({
-        "id": process.id.0,
-        "pid": process.pid,
-        "tag": process.tag,
-        "state": if process.exit.is_some() { "ended" } else { "running" },
-        "background": process.background,
-        "age_seconds": process.age.as_secs_f64(),
-        "uid": process.uid,
-        "command": process.command,
-        "stdout": kept(process.stdout),
-        "stderr": kept(process.stderr),
-    });
-    let left = process.left.iter();
-    let left = left.map(|left| json!({ "pid": left.pid, "name": left.name }));
-    object["left"] = left.collect();
-    object["left_more"] = process.left_more.into();
-    let cause = process.exit.map(|exit| exit.cause);
-    result::add_end(&mut object, process.exit.as_ref(), cause);
-    object
-}
 
 fn state(process: &ProcessInfo) -> String {
     match &process.exit {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::{task::JoinSet, time::timeout};
 use vmcell::{
     Command, Error, Vm,
@@ -10,12 +10,7 @@ use vmcell::{
     service::{FailureReason, Service, ServiceError, ServiceSpec, ServiceStatus, sort_by_needs},
 };
 
-use crate::{
-    failure::report,
-    port,
-    service::{self, PlannedService},
-    start_options::StartSettings,
-};
+use crate::{failure::report, port, service::PlannedService, start_options::StartSettings};
 
 /// How long a guest may take to answer once the command has ended. After that
 /// the VM is ended anyway.
@@ -101,9 +96,8 @@ impl StartedServices {
 
     /// Adds services and ports to the result of a command.
     pub(crate) fn add_to(&self, result: &mut Value, services: &[ServiceStatus]) {
-        let services = services.iter().map(service::as_json);
-        result["services"] = services.collect();
-        result["published"] = self.ports.iter().map(port::as_json).collect();
+        result["services"] = json!(services);
+        result["published"] = json!(self.ports);
     }
 
     /// Stops the services in reverse order, so that a service ends before what

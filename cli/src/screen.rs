@@ -7,14 +7,15 @@ use std::{
 
 use anyhow::Context;
 use clap::Args;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 use vmcell::{
     Error, ExecFailureKind, ProcessSelector, Vm,
-    terminal::{Screen, ScreenHealth, Terminal, TerminalInfo, TerminalOptions},
+    terminal::{Screen, Terminal, TerminalInfo, TerminalOptions},
 };
-use vmcell_cli::atomic_file;
+use vmcell_cli::{atomic_file, show};
 
-use crate::{exit_code, failure::print_json, process_selector, result::add_end, runtime::block_on};
+use crate::{exit_code, failure::print_json, process_selector, runtime::block_on};
 
 #[derive(Debug, Args)]
 pub(crate) struct ScreenArguments {
@@ -117,37 +118,19 @@ fn print(text: &str) -> anyhow::Result<u8> {
 }
 
 fn as_json(vm: &str, info: &TerminalInfo, screen: &Screen, scrollback: &[String]) -> Value {
-    let mut object = json!({
-        "sandbox_id": vm,
-        "id": info.id.0,
-        "pid": info.pid,
-        "tag": info.tag,
-        "command": info.command,
-        "foreground_pid": info.foreground_pid,
-        "foreground_command": info.foreground_command,
-        "current_dir": info.current_dir.as_ref().map(|folder| folder.to_string_lossy()),
-        "status": info.status.name(),
-        "prompt": info.prompt.name(),
-        "health": health(screen.health),
-        "title": screen.title,
-        "alternate": screen.alternate,
-        "size": { "columns": screen.size.columns, "rows": screen.size.rows },
-        "cursor": {
-            "row": screen.cursor.row,
-            "column": screen.cursor.column,
-            "visible": screen.cursor.visible,
-        },
-        "scrollback": scrollback,
-        "text": screen.text(),
-    });
-    let cause = info.exit.map(|exit| exit.cause);
-    add_end(&mut object, info.exit.as_ref(), cause);
-    object
-}
-
-fn health(health: ScreenHealth) -> &'static str {
-    match health {
-        ScreenHealth::Good => "good",
-        _ => "incomplete",
+    #[derive(Serialize)]
+    struct Shown<'a> {
+        sandbox_id: &'a str,
+        #[serde(flatten)]
+        info: &'a TerminalInfo,
+        #[serde(flatten)]
+        screen: &'a Screen,
+        scrollback: &'a [String],
     }
+    show::json::value(Shown {
+        sandbox_id: vm,
+        info,
+        screen,
+        scrollback,
+    })
 }

@@ -9,7 +9,6 @@ use vmcell::{EndKind, Error, Vm, VmEnd};
 use crate::{
     arguments::StopArguments,
     failure::{print_json, report},
-    result::vm_end_as_json,
     runtime::block_on,
 };
 
@@ -25,7 +24,7 @@ pub(crate) fn stop(arguments: StopArguments) -> anyhow::Result<u8> {
         let vm = Vm::attach(&arguments.id).await?;
         let end = stop_vm(&vm).await?;
         if arguments.json {
-            print_json(&json!({ "sandbox_id": vm.id(), "vm_end": vm_end_as_json(end) }));
+            print_json(&json!({ "sandbox_id": vm.id(), "vm_end": end }));
         }
         Ok(report_end(&vm, end))
     })

@@ -180,7 +180,7 @@ pub(super) fn wire_kind(kind: Kind) -> FileKind {
     }
 }
 
-fn system_time(time: Timestamp) -> SystemTime {
+pub(crate) fn system_time(time: Timestamp) -> SystemTime {
     vmcell_tree::system_time(wire_time(time))
 }
 

@@ -162,6 +162,8 @@ mod find;
 mod grep;
 mod handle;
 pub mod image;
+#[cfg(feature = "serde")]
+mod json;
 mod limits;
 mod listing;
 mod options;

@@ -16,6 +16,7 @@ use crate::{
 
 /// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Finding {
     /// What was checked: `qemu`, `kernel`, `link vsock`.
@@ -28,6 +29,8 @@ pub struct Finding {
 
 /// The status of a [`Finding`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum CheckStatus {
     /// It is present.
@@ -39,6 +42,18 @@ pub enum CheckStatus {
     Absent,
     /// It is absent, and no VM can run without it.
     Missing,
+}
+
+impl CheckStatus {
+    /// Returns a stable name, for machines.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Good => "good",
+            Self::Poor => "poor",
+            Self::Absent => "absent",
+            Self::Missing => "missing",
+        }
+    }
 }
 
 impl Finding {

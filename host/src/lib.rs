@@ -54,6 +54,8 @@ mod error;
 mod event_stream;
 pub mod files;
 mod initramfs;
+#[cfg(feature = "serde")]
+mod json;
 mod link;
 mod locate;
 mod overlay;

@@ -49,6 +49,8 @@ pub struct Entry {
 
 /// The kind of an [`Entry`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum EntryKind {
     /// A regular file.
@@ -69,6 +71,7 @@ pub enum EntryKind {
 
 /// The number of entries and bytes of a tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Usage {
     /// The number of entries, including the top one.
@@ -179,6 +182,19 @@ impl Entry {
 }
 
 impl EntryKind {
+    /// Returns a stable name, for machines.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::File => "file",
+            Self::Directory => "directory",
+            Self::Symlink => "symlink",
+            Self::Fifo => "fifo",
+            Self::Socket => "socket",
+            Self::CharacterDevice => "character-device",
+            Self::BlockDevice => "block-device",
+        }
+    }
+
     /// Returns the letter that `ls -l` prints for this kind.
     pub fn letter(self) -> char {
         match self {

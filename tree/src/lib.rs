@@ -39,16 +39,20 @@
 //! [`vmcell-disk`](https://docs.rs/vmcell-disk) share this crate and re-export
 //! what programs need. The rest of its API may change with any release.
 
+mod date;
 pub mod diff;
 mod entry;
 pub mod escape;
 mod filter;
+#[cfg(feature = "serde")]
+pub mod json;
 pub mod patch;
 mod printable;
 mod read_options;
 pub mod transfer;
 mod walk_options;
 
+pub use date::Date;
 pub use entry::{
     Entry, EntryKind, Usage, path_from_bytes, relative_path_from_bytes, system_time, wire_time,
 };

@@ -96,8 +96,7 @@ fn report_omitted_contents(diff: &Diff) {
 }
 
 fn print_as_json(vm: &str, directory: &Path, diff: &Diff) {
-    let changes: Vec<_> = diff.files().iter().map(change::as_json).collect();
-    let mut object = json!({ "sandbox_id": vm, "changes": changes });
+    let mut object = json!({ "sandbox_id": vm, "changes": diff.files() });
     name::insert(&mut object, "directory", directory);
     print_json(&object);
 }

@@ -12,7 +12,7 @@ use vmcell::{
     files::{PatchOptions, PatchedFile},
     patch::{FilePatchKind, Strip},
 };
-use vmcell_cli::show::{SafeStdout, name};
+use vmcell_cli::show::SafeStdout;
 
 use super::{PatchArguments, path::guest_path};
 use crate::{
@@ -38,7 +38,7 @@ pub(crate) fn patch(arguments: PatchArguments) -> anyhow::Result<u8> {
         let applied = vm.files().apply_patch(directory, text, options).await;
         match applied {
             Ok(files) if arguments.json => {
-                print_as_json(vm.id(), &files);
+                print_json(&json!({ "sandbox_id": vm.id(), "files": files }));
                 Ok(0)
             }
             Ok(files) => print(&files),
@@ -85,21 +85,4 @@ fn print(files: &[PatchedFile]) -> anyhow::Result<u8> {
         out.path_line(letter, &file.path, "", "")
     });
     out.finish(written)
-}
-
-fn print_as_json(vm: &str, files: &[PatchedFile]) {
-    let files = files.iter().map(|file| {
-        let mut object = json!({
-            "change": match file.kind {
-                FilePatchKind::Added => "added",
-                FilePatchKind::Deleted => "deleted",
-                FilePatchKind::Renamed => "renamed",
-                FilePatchKind::Copied => "copied",
-                _ => "modified",
-            },
-        });
-        name::insert(&mut object, "path", &file.path);
-        object
-    });
-    print_json(&json!({ "sandbox_id": vm, "files": files.collect::<Vec<_>>() }));
 }

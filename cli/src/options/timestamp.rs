@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use crate::show::date::Date;
+use vmcell_tree::Date;
 
 /// Parses a date in UTC (`2026-01-31`, `"2026-01-31 12:00"`), or an age such as
 /// `36h`.

@@ -54,7 +54,7 @@ pub(super) async fn remove(arguments: &NamedServiceArguments) -> anyhow::Result<
 
 /// Prints the status of a service as JSON.
 pub(super) fn print_status(vm: &Vm, service: &ServiceStatus) {
-    print_json(&json!({ "sandbox_id": vm.id(), "service": status::as_json(service) }));
+    print_json(&json!({ "sandbox_id": vm.id(), "service": service }));
 }
 
 async fn attach(arguments: &NamedServiceArguments) -> Result<(Vm, Service), Error> {

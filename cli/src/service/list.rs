@@ -10,8 +10,7 @@ pub(super) async fn list(arguments: &ListArguments) -> anyhow::Result<u8> {
     let vm = Vm::attach(&arguments.id).await?;
     let services = vm.services().list().await?;
     if arguments.json {
-        let list: Vec<_> = services.iter().map(status::as_json).collect();
-        print_json(&json!({ "sandbox_id": vm.id(), "services": list }));
+        print_json(&json!({ "sandbox_id": vm.id(), "services": services }));
     } else {
         status::table(&services).print_to_stdout()?;
     }

@@ -6,7 +6,7 @@ use vmcell::{
     service::{LogEvent, LogStream, Service},
 };
 
-use super::{arguments::LogArguments, control::find, status};
+use super::{arguments::LogArguments, control::find};
 use crate::{
     exit_code,
     failure::print_json,
@@ -67,7 +67,7 @@ async fn print_collected(vm: &Vm, service: &Service, mut log: LogStream) -> anyh
     };
     print_json(&json!({
         "sandbox_id": vm.id(),
-        "service": status::as_json(&now),
+        "service": now,
         "dropped_bytes": text.dropped,
         "log": text.into_text(),
     }));

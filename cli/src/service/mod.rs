@@ -17,7 +17,7 @@ mod status;
 pub(crate) use arguments::ServiceArguments;
 pub(crate) use flags::{HELP_HEADING, ServiceFlags};
 pub(crate) use plan::PlannedService;
-pub(crate) use status::{as_json, warning};
+pub(crate) use status::warning;
 
 use arguments::ServiceCommand;
 use control::Action;

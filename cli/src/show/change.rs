@@ -1,11 +1,10 @@
-//! Differences between two trees, as text and as JSON.
+//! Differences between two trees, as text.
 
 use std::io;
 
-use serde_json::{Value, json};
-use vmcell::diff::{Change, ChangeKind, FileDiff, ManifestEntry, ManifestKind, PatchDetail};
+use vmcell::diff::{Change, ChangeKind, FileDiff};
 
-use super::{SafeStdout, name, patch};
+use super::{SafeStdout, patch};
 
 /// Prints the patch of a change. Into a pipe it goes unchanged, so that it can
 /// be applied.
@@ -37,44 +36,4 @@ pub fn print_name(change: &Change, more: &str, out: &mut SafeStdout) -> io::Resu
         _ => String::new(),
     };
     out.path_line(letter, &change.path, "", &format!("{mode}{more}"))
-}
-
-/// Returns a change with its patch as JSON.
-pub fn as_json(file: &FileDiff) -> Value {
-    let change = file.change();
-    let mut object = json!({
-        "change": match change.kind() {
-            ChangeKind::Added => "added",
-            ChangeKind::Removed => "removed",
-            ChangeKind::TypeChanged => "type-changed",
-            ChangeKind::ModeChanged => "mode-changed",
-            _ => "modified",
-        },
-        "old": change.old.as_ref().map(side_as_json),
-        "new": change.new.as_ref().map(side_as_json),
-        "patch": match file.detail() {
-            PatchDetail::Full => String::from_utf8_lossy(file.patch()).into(),
-            _ => Value::Null,
-        },
-    });
-    name::insert(&mut object, "path", &change.path);
-    object
-}
-
-fn side_as_json(entry: &ManifestEntry) -> Value {
-    let mut object = json!({ "mode": format!("{:04o}", entry.mode) });
-    object["type"] = match &entry.kind {
-        ManifestKind::File { size, sha256 } => {
-            object["size"] = (*size).into();
-            object["sha256"] = name::hex(sha256).into();
-            "file".into()
-        }
-        ManifestKind::Directory => "directory".into(),
-        ManifestKind::Symlink { target } => {
-            name::insert_bytes(&mut object, "target", target);
-            "symlink".into()
-        }
-        ManifestKind::Other => "other".into(),
-    };
-    object
 }

@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use vmcell::files::{Entry, EntryKind};
+use vmcell_tree::{Date, json::hex};
 
-use super::{Table, date::Date, name, safe_stdout::RESET_STYLE};
+use super::{Table, json, name, safe_stdout::RESET_STYLE};
 
 /// The columns of a long listing, without the name.
 pub const HEADER: [&str; 6] = ["MODE", "LINKS", "OWNER", "GROUP", "SIZE", "MODIFIED (UTC)"];
@@ -57,7 +58,7 @@ pub fn colour(entry: &Entry) -> &'static str {
 pub fn lines(entry: &Entry) -> Vec<(&'static str, String)> {
     let mut lines = vec![
         ("path", label(entry, &absolute(entry), false)),
-        ("type", kind_name(entry.kind).to_owned()),
+        ("type", entry.kind.name().to_owned()),
         ("size", entry.size.to_string()),
         ("allocated", entry.allocated.to_string()),
         (
@@ -74,7 +75,7 @@ pub fn lines(entry: &Entry) -> Vec<(&'static str, String)> {
         ("inode", entry.inode.to_string()),
     ];
     if let Some(digest) = &entry.sha256 {
-        lines.push(("sha256", name::hex(digest)));
+        lines.push(("sha256", hex(digest)));
     }
     lines
 }
@@ -111,44 +112,9 @@ pub fn listed(entry: &Entry, directory: &Path) -> PathBuf {
     }
 }
 
-/// Returns the name of a type.
-pub fn kind_name(kind: EntryKind) -> &'static str {
-    match kind {
-        EntryKind::File => "file",
-        EntryKind::Directory => "directory",
-        EntryKind::Symlink => "symlink",
-        EntryKind::Fifo => "fifo",
-        EntryKind::Socket => "socket",
-        EntryKind::CharacterDevice => "character-device",
-        EntryKind::BlockDevice => "block-device",
-        _ => "other",
-    }
-}
-
 /// Returns all metadata as JSON.
 pub fn as_json(entry: &Entry) -> Value {
-    let mut object = json!({
-        "type": kind_name(entry.kind),
-        "size": entry.size,
-        "allocated": entry.allocated,
-        "mode": format!("{:04o}", entry.mode),
-        "permissions": entry.permissions(),
-        "uid": entry.uid,
-        "gid": entry.gid,
-        "owner": entry.owner,
-        "group": entry.group,
-        "modified": Date::of(entry.modified).rfc3339(),
-        "links": entry.links,
-        "inode": entry.inode,
-        "target": null,
-        "sha256": entry.sha256.map(|digest| name::hex(&digest)),
-    });
-    let path = absolute(entry);
-    name::insert(&mut object, "path", path);
-    let last = entry.name().unwrap_or_default();
-    name::insert(&mut object, "name", last);
-    if let Some(target) = &entry.target {
-        name::insert(&mut object, "target", target);
-    }
+    let mut object = json::value(entry);
+    name::insert(&mut object, "path", absolute(entry));
     object
 }

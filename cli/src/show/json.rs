@@ -2,8 +2,15 @@
 
 use std::fmt::Write as _;
 
+use serde::Serialize;
 use serde_json::Value;
 use vmcell::is_printable;
+
+/// Returns a result of the library as JSON.
+pub fn value(result: impl Serialize) -> Value {
+    // These have no maps with keys other than text, so this does not fail.
+    serde_json::to_value(result).unwrap_or_default()
+}
 
 /// Formats a value on one line.
 pub fn line(value: &Value) -> String {

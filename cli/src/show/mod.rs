@@ -1,7 +1,6 @@
 //! Output, as text and as JSON.
 
 pub mod change;
-pub mod date;
 pub mod entry;
 pub mod guest_colours;
 pub mod json;

@@ -1,9 +1,10 @@
 //! File names, which are bytes, as text and as JSON.
 
-use std::{fmt::Write as _, os::unix::ffi::OsStrExt, path::Path};
+use std::{os::unix::ffi::OsStrExt, path::Path};
 
 use serde_json::Value;
 use vmcell::printable_name;
+use vmcell_tree::json::hex;
 
 /// Returns a name as one line that cannot control a terminal.
 pub fn printable(path: impl AsRef<Path>) -> String {
@@ -27,15 +28,6 @@ pub fn insert_bytes(object: &mut Value, key: &str, name: &[u8]) {
     if std::str::from_utf8(name).is_err() {
         object[format!("{key}_bytes")] = hex(name).into();
     }
-}
-
-/// Formats bytes in hexadecimal.
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 use std::io::{self, IsTerminal};
 
 use indicatif::HumanBytes;
+use serde::Serialize;
 use serde_json::{Value, json};
 use vmcell::{
     files::Pushed,
@@ -10,7 +11,7 @@ use vmcell::{
 use super::name;
 
 /// What a transfer has copied, and what it has not.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub struct Summary {
     entries: u64,
     bytes: u64,
@@ -71,20 +72,7 @@ impl Summary {
 
     /// Returns the summary as JSON.
     pub fn as_json(&self) -> Value {
-        let first_left_out = self.first_left_out.iter().map(|left_out| {
-            let mut object = json!({ "reason": left_out.reason });
-            name::insert_bytes(&mut object, "path", &left_out.path);
-            object
-        });
-        json!({
-            "entries": self.entries,
-            "bytes": self.bytes,
-            "unchanged": self.unchanged,
-            "left_out": self.left_out,
-            "first_left_out": first_left_out.collect::<Vec<_>>(),
-            "lost_xattrs": self.lost_xattrs,
-            "resized": self.resized,
-        })
+        json!(self)
     }
 }
 

@@ -65,6 +65,23 @@ pub struct Info {
     pub last_error: Option<RecordedError>,
 }
 
+impl Info {
+    /// Returns the UUID in its usual notation.
+    pub fn uuid_text(&self) -> String {
+        let number = u128::from_be_bytes(self.uuid);
+        let digits = format!("{number:032x}");
+        let part = |range| digits.get(range).unwrap_or_default();
+        [
+            part(0..8),
+            part(8..12),
+            part(12..16),
+            part(16..20),
+            part(20..32),
+        ]
+        .join("-")
+    }
+}
+
 /// An error that the kernel recorded in the superblock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

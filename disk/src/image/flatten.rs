@@ -33,6 +33,7 @@ pub struct FlattenProgress {
 
 /// The result of [`flatten`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Flattened {
     /// The size of the disk and of the file, in bytes.

@@ -19,7 +19,7 @@ const REASONS: [(End, u8); 8] = [
     (End::Killed, b'k'),
     (End::StopTimedOut, b't'),
     (End::Died, b'd'),
-    (End::Untrustworthy, b'u'),
+    (End::ProtocolViolation, b'u'),
     (End::Unknown, b'?'),
     (End::NotClean, b'n'),
     (End::StoppedUnproven, b'p'),

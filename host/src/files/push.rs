@@ -99,6 +99,7 @@ enum Compare {
 
 /// The result of a [`Push`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Pushed {
     /// The number of entries that were created or replaced.
@@ -109,8 +110,10 @@ pub struct Pushed {
     pub unchanged: u64,
     /// The number of skipped entries: not a file, directory or symbolic link,
     /// or not readable.
+    #[cfg_attr(feature = "serde", serde(rename = "left_out"))]
     pub skipped: u64,
     /// The first hundred skipped entries.
+    #[cfg_attr(feature = "serde", serde(rename = "first_left_out"))]
     pub first_skipped: Vec<SkippedEntry>,
     /// The number of extended attributes that could not be copied.
     pub lost_xattrs: u64,

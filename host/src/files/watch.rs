@@ -70,6 +70,8 @@ pub struct FileEvent {
 
 /// The kind of a [`FileEvent`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum FileEventKind {
     /// The path was created. A rename is reported as removal of the old path

@@ -15,6 +15,7 @@ use super::PortError;
 /// assert!("localhost:8080".parse::<PortMapping>().is_err());
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct PortMapping {
     /// The port of this machine; `None` for any free one.
     pub host: Option<u16>,

@@ -38,6 +38,7 @@ pub struct ProcessInfo {
 
 /// A process that outlived the command that started it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct LeftProcess {
     /// Its pid in the guest.
@@ -48,12 +49,15 @@ pub struct LeftProcess {
 
 /// The range of bytes of an output that can still be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct KeptOutput {
     /// The offset of the oldest byte.
+    #[cfg_attr(feature = "serde", serde(rename = "kept_from"))]
     pub start: u64,
     /// The offset after the newest byte, which is the number of bytes ever
     /// written.
+    #[cfg_attr(feature = "serde", serde(rename = "bytes"))]
     pub end: u64,
 }
 

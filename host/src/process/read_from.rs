@@ -17,6 +17,7 @@ pub enum ReadFrom {
 
 /// Offsets in the outputs of a process, in bytes from their start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Offsets {
     /// In standard output.
     pub stdout: u64,

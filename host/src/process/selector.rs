@@ -6,6 +6,7 @@ use super::Process;
 
 /// The id that the agent assigned to a process. It is never reused within a VM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct ProcessId(pub u32);
 
 impl fmt::Display for ProcessId {

@@ -11,6 +11,8 @@ use std::{fmt, str::FromStr};
 /// assert_eq!(Signal::TERM.to_string(), "SIGTERM");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(try_from = "u8", into = "u8"))]
 pub struct Signal(u8);
 
 /// A text that names no [`Signal`].
@@ -80,6 +82,20 @@ impl Signal {
     /// Returns its number.
     pub fn number(self) -> u8 {
         self.0
+    }
+}
+
+impl From<Signal> for u8 {
+    fn from(signal: Signal) -> Self {
+        signal.number()
+    }
+}
+
+impl TryFrom<u8> for Signal {
+    type Error = UnknownSignal;
+
+    fn try_from(number: u8) -> Result<Self, UnknownSignal> {
+        Self::from_number(number).ok_or_else(|| UnknownSignal(number.to_string()))
     }
 }
 

@@ -76,6 +76,16 @@ impl ServicePhase {
         }
     }
 
+    /// Returns why it is in this phase, for people, if the phase does not say
+    /// it.
+    pub fn reason(&self) -> Option<String> {
+        match self {
+            Self::Waiting { need } => Some(format!("it waits for {need:?}")),
+            Self::Failed(reason) => Some(reason.to_string()),
+            _ => None,
+        }
+    }
+
     /// Returns whether it works: it is ready, or runs and has no probe.
     pub fn is_ready(&self) -> bool {
         matches!(self, Self::Ready | Self::Running)

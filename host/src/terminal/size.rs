@@ -2,6 +2,7 @@ use crate::error::Error;
 
 /// The size of a terminal. The default is 120 columns by 30 rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct TerminalSize {
     /// Characters in a row.
     pub columns: u16,

@@ -13,6 +13,8 @@ pub struct VmEnd {
 
 /// What ended a VM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum End {
     /// It was stopped: its processes were ended, and its agent reported that the
@@ -25,7 +27,8 @@ pub enum End {
     /// Its guest or its VMM ended by itself, possibly while it was being stopped.
     Died,
     /// Its agent violated the protocol, so it was killed.
-    Untrustworthy,
+    #[cfg_attr(feature = "serde", serde(rename = "untrustworthy"))]
+    ProtocolViolation,
     /// Another program owned it and is gone without reporting how the VM ended.
     Unknown,
     /// It was stopped, but its agent could not make the disk clean.
@@ -71,7 +74,7 @@ impl End {
     pub fn kind(self) -> EndKind {
         match self {
             Self::Stopped => EndKind::Clean,
-            Self::Killed | Self::StopTimedOut | Self::Untrustworthy | Self::NotClean => {
+            Self::Killed | Self::StopTimedOut | Self::ProtocolViolation | Self::NotClean => {
                 EndKind::Cut
             }
             Self::Died => EndKind::Crashed,
@@ -86,7 +89,7 @@ impl End {
             Self::Killed => "killed",
             Self::StopTimedOut => "stop-timed-out",
             Self::Died => "died",
-            Self::Untrustworthy => "untrustworthy",
+            Self::ProtocolViolation => "untrustworthy",
             Self::Unknown => "unknown",
             Self::NotClean => "not-clean",
             Self::StoppedUnproven => "stopped-unproven",
@@ -124,7 +127,7 @@ impl fmt::Display for End {
             Self::StopTimedOut => "it did not stop in time and was killed",
             Self::Died => "it died",
             Self::Unknown => "it ended, or the program that owned it did",
-            Self::Untrustworthy => "its agent broke the protocol, so it was killed",
+            Self::ProtocolViolation => "its agent broke the protocol, so it was killed",
             Self::NotClean => "it was stopped, but its disk could not be made clean",
             Self::StoppedUnproven => {
                 "it was stopped, but its agent does not report whether the disk is clean"

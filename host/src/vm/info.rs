@@ -41,6 +41,17 @@ pub struct VmDetails {
     pub keeps_disk: bool,
 }
 
+impl VmStatus {
+    /// Returns a stable name, for machines.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Answering(_) => "running",
+            Self::NotAnswering => "not-answering",
+            Self::OtherVersion => "other-version",
+        }
+    }
+}
+
 impl VmInfo {
     /// Returns the owner's description of the VM. `None` if it does not answer.
     pub fn details(&self) -> Option<&VmDetails> {

@@ -101,7 +101,7 @@ pub(super) fn step(state: VmState, event: Event) -> (VmState, &'static [Action])
         (Running, Event::StopRequested) => (Stopping, &[Action::PowerOff, Action::ArmStopDeadline]),
         (Running | Stopping, Event::KillRequested) => (Killing(End::Killed), KILL),
         (Stopping, Event::StopDeadline) => (Killing(End::StopTimedOut), KILL),
-        (Running, Event::LinkLost) => (Killing(End::Untrustworthy), KILL),
+        (Running, Event::LinkLost) => (Killing(End::ProtocolViolation), KILL),
         // While stopping, the link closes before the VMM exits.
         (Stopping, Event::StopRequested | Event::LinkLost)
         | (Running, Event::StopDeadline)

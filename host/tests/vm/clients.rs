@@ -5,9 +5,7 @@
 
 use std::{os::unix::process::CommandExt, time::Duration};
 
-use vmcell::{
-    Cause, Command, End, Error, ExecEvent, ReadFrom, Signal, Vm, files::ManifestOptions,
-};
+use vmcell::{Cause, Command, End, Error, ExecEvent, ReadFrom, Signal, Vm, files::ManifestOptions};
 
 use crate::{builder, processes::VmmProcess, start};
 

@@ -34,6 +34,19 @@ pub enum ChangeKind {
     ModeChanged,
 }
 
+impl ChangeKind {
+    /// Returns a stable name, for machines.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Added => "added",
+            Self::Removed => "removed",
+            Self::Modified => "modified",
+            Self::TypeChanged => "type-changed",
+            Self::ModeChanged => "mode-changed",
+        }
+    }
+}
+
 impl Change {
     /// Creates a change.
     pub fn new(path: PathBuf, old: Option<ManifestEntry>, new: Option<ManifestEntry>) -> Self {

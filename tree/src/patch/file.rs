@@ -21,6 +21,8 @@ pub struct FilePatch<'a> {
 
 /// The kind of a [`FilePatch`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum FilePatchKind {
     /// It is created.

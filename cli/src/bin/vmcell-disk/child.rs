@@ -4,10 +4,11 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use serde_json::json;
 use vmcell::disk::{DiskError, image::create_child};
 use vmcell_cli::show::SafeStdout;
 
-use crate::{image::ImageOptions, interrupt::Interrupt, layer};
+use crate::{image::ImageOptions, interrupt::Interrupt};
 
 const EXAMPLES: &str = "\
 BASE must not be modified any more: `vmcell-disk seal` makes it read-only.
@@ -39,7 +40,7 @@ pub(crate) fn child(arguments: &ChildArguments) -> anyhow::Result<u8> {
     let layer = made.map_err(DiskError::from)?;
     if arguments.json {
         let mut out = SafeStdout::new();
-        let written = out.json(&layer::as_json(&layer));
+        let written = out.json(&json!(layer));
         return out.finish(written);
     }
     Ok(interrupt.code().unwrap_or(0))

@@ -6,10 +6,10 @@ use std::{
 };
 
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::json;
 use vmcell::{
     diff::PatchDetail,
-    disk::{Comparison, DiffSide, Disk, DiskChange, DiskChangeKind, DiskDiff, DiskError, Owner},
+    disk::{Comparison, DiffSide, Disk, DiskChange, DiskDiff, DiskError},
 };
 use vmcell_cli::{
     options::PathFilter,
@@ -137,7 +137,7 @@ impl DiffArguments {
     fn print(&self, diff: &DiskDiff, out: &mut SafeStdout) -> io::Result<()> {
         let mut changes = diff.changes().iter();
         if self.json {
-            changes.try_for_each(|change| out.json(&as_json(change)))
+            changes.try_for_each(|change| out.json(&json!(change)))
         } else if self.name_status {
             changes.try_for_each(|change| {
                 change::print_name(change.file.change(), &owner_change(change), out)
@@ -160,17 +160,6 @@ fn owner_change(change: &DiskChange) -> String {
         }
         _ => String::new(),
     }
-}
-
-fn as_json(change: &DiskChange) -> Value {
-    let owner = |owner: Option<Owner>| json!(owner.map(|owner| [owner.uid, owner.gid]));
-    let mut object = change::as_json(&change.file);
-    object["old_owner"] = owner(change.old_owner);
-    object["new_owner"] = owner(change.new_owner);
-    if change.kind() == DiskChangeKind::OwnerChanged {
-        object["change"] = "owner-changed".into();
-    }
-    object
 }
 
 fn report_changes_not_in_patch(diff: &DiskDiff) {

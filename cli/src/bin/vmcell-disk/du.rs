@@ -95,13 +95,7 @@ impl DuArguments {
         let DirectoryUsage { path, usage, .. } = directory;
         let path = Path::new("/").join(path);
         if self.json {
-            let mut object = json!({
-                "entries": usage.entries,
-                "directories": usage.directories,
-                "bytes": usage.bytes,
-                "allocated": usage.allocated,
-                "problems": usage.problems,
-            });
+            let mut object = json!(directory);
             name::insert(&mut object, "path", path);
             return out.json(&object);
         }

@@ -57,10 +57,6 @@ pub(crate) fn flatten(arguments: &FlattenArguments) -> anyhow::Result<u8> {
         return Ok(0);
     }
     let mut out = SafeStdout::new();
-    let written = out.json(&json!({
-        "size": flattened.size,
-        "written": flattened.written,
-        "allocated": flattened.allocated,
-    }));
+    let written = out.json(&json!(flattened));
     out.finish(written)
 }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use clap::{Args, value_parser};
-use serde_json::{Value, json};
+use serde_json::json;
 use vmcell::{
     disk::{Disk, Grep, GrepMatch, MatchedLine},
     files::{EntryKind, WalkOptions},
@@ -208,7 +208,9 @@ impl Search<'_> {
 
     fn show(&mut self, path: &Path, found: &GrepMatch) -> io::Result<()> {
         if self.arguments.json {
-            return self.out.json(&as_json(path, found));
+            let mut object = json!(found);
+            name::insert(&mut object, "path", path);
+            return self.out.json(&object);
         }
         match found {
             GrepMatch::Line(line) => self.show_line(path, line),
@@ -254,23 +256,4 @@ fn path_of(found: &GrepMatch) -> PathBuf {
         _ => Path::new(""),
     };
     Path::new("/").join(path)
-}
-
-fn as_json(path: &Path, found: &GrepMatch) -> Value {
-    let mut object = match found {
-        GrepMatch::Line(line) => {
-            let mut object = json!({
-                "line": line.number,
-                "offset": line.offset,
-                "matched": [line.matched.start, line.matched.end],
-                "cut": line.is_truncated,
-                "binary": false,
-            });
-            name::insert_bytes(&mut object, "text", &line.text);
-            object
-        }
-        _ => json!({ "binary": true }),
-    };
-    name::insert(&mut object, "path", path);
-    object
 }

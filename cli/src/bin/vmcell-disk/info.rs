@@ -22,7 +22,7 @@ use vmcell_cli::{
     show::{SafeStdout, Table, name},
 };
 
-use crate::{failure, file_system, image::ImageOptions, layer};
+use crate::{failure, file_system, image::ImageOptions};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -117,24 +117,14 @@ impl DiskReport {
     }
 
     fn as_json(&self) -> Value {
-        let partitions = self.partitions.iter().map(|partition| {
-            json!({
-                "index": partition.index,
-                "start": partition.start,
-                "length": partition.length,
-                "type": partition.kind.to_string(),
-                "ext": partition.has_ext_fs,
-            })
-        });
-        let layers = self.layers.iter().map(layer::as_json);
         let mut object = json!({
             "size": self.size,
-            "layers": layers.collect::<Vec<_>>(),
-            "partitions": partitions.collect::<Vec<_>>(),
+            "layers": self.layers,
+            "partitions": self.partitions,
             "file_system": null,
         });
         match &self.file_system {
-            Ok(info) => object["file_system"] = file_system::as_json(info),
+            Ok(info) => object["file_system"] = json!(info),
             Err(error) => object["problem"] = failure::as_json(error),
         }
         object

@@ -16,7 +16,6 @@ mod grep;
 mod image;
 mod info;
 mod interrupt;
-mod layer;
 mod listing;
 mod ls;
 mod problems;

@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use serde_json::json;
 use vmcell::disk::{DiskError, image};
 use vmcell_cli::show::SafeStdout;
 
-use crate::{image::ImageOptions, layer};
+use crate::image::ImageOptions;
 
 const EXAMPLES: &str = "\
 Example:
@@ -35,6 +36,6 @@ pub(crate) fn seal(arguments: &SealArguments) -> anyhow::Result<u8> {
         return Ok(0);
     }
     let mut out = SafeStdout::new();
-    let written = out.json(&layer::as_json(&layer));
+    let written = out.json(&json!(layer));
     out.finish(written)
 }

@@ -12,6 +12,7 @@ use vmcell::{
     files::{Entry, EntryKind, WalkOptions},
 };
 use vmcell_cli::show::{SafeStdout, entry, name};
+use vmcell_tree::json::hex;
 
 use crate::{
     image::{ImageOptions, absolute},
@@ -86,7 +87,7 @@ impl ChecksumPrinter {
         let path = entry.path.as_os_str().as_bytes();
         let escaped = escaped(path);
         let mark = if escaped == path { "" } else { "\\" };
-        write!(self.out, "{mark}{}  ", name::hex(digest))?;
+        write!(self.out, "{mark}{}  ", hex(digest))?;
         self.out.untrusted_text(&escaped, "")?;
         self.out.write_all(b"\n")
     }

@@ -12,7 +12,8 @@ use vmcell::{
     disk::{Disk, DiskError, DiskProblem, EntryDetails, ext4::Attribute},
     files::EntryKind,
 };
-use vmcell_cli::show::{SafeStdout, date::Date, entry, name};
+use vmcell_cli::show::{SafeStdout, entry, name};
+use vmcell_tree::{Date, json::hex};
 
 use crate::{
     image::{ImageOptions, absolute},
@@ -108,25 +109,17 @@ fn print(details: &EntryDetails, attributes: &Attributes, out: &mut SafeStdout) 
 fn value(bytes: &[u8]) -> String {
     match std::str::from_utf8(bytes) {
         Ok(text) if !text.chars().any(char::is_control) => format!("\"{}\"", name::printable(text)),
-        _ => format!("0x{}", name::hex(bytes)),
+        _ => format!("0x{}", hex(bytes)),
     }
 }
 
 fn as_json(details: &EntryDetails, attributes: &Attributes) -> Value {
-    let exact = |time: SystemTime| Date::of(time).rfc3339();
-    let attributes = attributes.iter().flatten().map(|attribute| {
-        let mut object = json!({});
-        name::insert_bytes(&mut object, "name", &attribute.name);
-        name::insert_bytes(&mut object, "value", &attribute.value);
-        object
-    });
-    let mut object = entry::as_json(&details.entry);
-    object["accessed"] = exact(details.accessed).into();
-    object["changed"] = exact(details.changed).into();
-    object["created"] = json!(details.created.map(exact));
-    object["device"] = json!(details.device);
-    object["flags"] = details.flags.into();
-    object["encrypted"] = details.is_encrypted.into();
-    object["xattrs"] = attributes.collect();
+    let mut object = json!(details);
+    name::insert(&mut object, "path", entry::absolute(&details.entry));
+    object["xattrs"] = attributes
+        .iter()
+        .flatten()
+        .map(|attribute| json!(attribute))
+        .collect();
     object
 }

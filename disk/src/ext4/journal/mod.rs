@@ -13,6 +13,8 @@ mod overlay;
 mod superblock;
 mod tags;
 
+use std::fmt;
+
 use self::{
     log::{Log, replay},
     superblock::JournalSuperblock,
@@ -49,6 +51,31 @@ pub enum JournalState {
     },
     /// The journal needs recovery, but was ignored as the options say.
     Ignored,
+}
+
+impl fmt::Display for JournalState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.write_str("none"),
+            Self::Clean => f.write_str("clean"),
+            Self::External => f.write_str("external"),
+            Self::Ignored => f.write_str("waits, ignored"),
+            Self::Replayed {
+                transactions,
+                blocks,
+                damage,
+            } => {
+                write!(
+                    f,
+                    "replayed in memory: {transactions} transactions, {blocks} blocks"
+                )?;
+                match damage {
+                    Some(damage) => write!(f, "; {damage}"),
+                    None => Ok(()),
+                }
+            }
+        }
+    }
 }
 
 /// Replays the journal if needed. All further reads must go through the

@@ -24,6 +24,7 @@ pub struct Screen {
 
 /// The position of a cursor, counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct ScreenCursor {
     /// From the top.
     pub row: u16,
@@ -55,6 +56,16 @@ pub struct Span {
     pub text: String,
     /// Its style.
     pub style: Style,
+}
+
+impl ScreenHealth {
+    /// Returns a stable name, for machines.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Good => "good",
+            Self::Incomplete => "incomplete",
+        }
+    }
 }
 
 impl Screen {

@@ -48,6 +48,7 @@ pub struct Receiver<'a> {
 
 /// The result of receiving a tree.
 #[derive(Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Received {
     /// The number of entries that were created or replaced.
@@ -56,8 +57,10 @@ pub struct Received {
     pub bytes: u64,
     /// The number of entries that the guest skipped: not a file, directory or
     /// symbolic link, or not readable.
+    #[cfg_attr(feature = "serde", serde(rename = "left_out"))]
     pub skipped: u64,
     /// The first hundred skipped entries.
+    #[cfg_attr(feature = "serde", serde(rename = "first_left_out"))]
     pub first_skipped: Vec<SkippedEntry>,
     /// The number of extended attributes that could not be preserved.
     pub lost_xattrs: u64,

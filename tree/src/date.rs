@@ -1,8 +1,16 @@
-//! Formats and parses dates.
-
 use std::time::{Duration, SystemTime};
 
-/// A point in time, in UTC.
+/// A point in time in UTC, for people and for JSON.
+///
+/// ```
+/// use std::time::{Duration, SystemTime};
+/// use vmcell_tree::Date;
+///
+/// let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_769_860_859);
+/// assert_eq!(Date::of(time).short(), "2026-01-31 12:00:59");
+/// assert_eq!(Date::of(time).rfc3339(), "2026-01-31T12:00:59.000000000Z");
+/// assert_eq!(Date::parse("2026-01-31T12:00:59Z"), Some(time));
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Date {
     year: i64,
@@ -43,9 +51,13 @@ impl Date {
     }
 
     /// Parses `2026-01-31`, optionally followed by a space or `T` and a time,
-    /// `12:00` or `12:00:59`, and by `Z`.
+    /// `12:00`, `12:00:59` or `12:00:59.5`, and by `Z`.
     pub fn parse(text: &str) -> Option<SystemTime> {
         let text = text.strip_suffix('Z').unwrap_or(text);
+        let (text, nanoseconds) = match text.split_once('.') {
+            Some((text, fraction)) => (text, nanoseconds(fraction)?),
+            None => (text, 0),
+        };
         let (day, time) = match text.split_once([' ', 'T']) {
             Some((day, time)) => (day, numbers(time, ':')?),
             None => (text, vec![0, 0]),
@@ -67,7 +79,8 @@ impl Date {
             0.. => SystemTime::UNIX_EPOCH.checked_add(distance),
             _ => SystemTime::UNIX_EPOCH.checked_sub(distance),
         };
-        time.filter(|_| is_valid)
+        let time = time?.checked_add(Duration::from_nanos(nanoseconds))?;
+        is_valid.then_some(time)
     }
 
     fn day(&self) -> String {
@@ -120,6 +133,14 @@ fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     let leap_days = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
     let day_of_year = (153 * month_from_march + 2) / 5 + day - 1;
     year * 365 + leap_days + day_of_year - DAYS_FROM_MARCH_OF_YEAR_0
+}
+
+/// Parses the digits of a fraction of a second.
+fn nanoseconds(fraction: &str) -> Option<u64> {
+    let is_valid =
+        (1..=9).contains(&fraction.len()) && fraction.bytes().all(|b| b.is_ascii_digit());
+    let digits = is_valid.then(|| format!("{fraction:0<9}"))?;
+    digits.parse().ok()
 }
 
 /// Parses numbers of one to four digits.
@@ -187,6 +208,12 @@ mod tests {
             assert_eq!(Date::of(time).short(), text);
             assert_eq!(Date::parse(&text.replace(' ', "T")), Some(time));
         }
+        for time in [
+            SystemTime::UNIX_EPOCH - Duration::from_nanos(1),
+            SystemTime::UNIX_EPOCH + Duration::new(1, 5),
+        ] {
+            assert_eq!(Date::parse(&Date::of(time).rfc3339()), Some(time));
+        }
         let midnight = Date::parse("2024-02-29").unwrap();
         assert_eq!(Date::of(midnight).short(), "2024-02-29 00:00:00");
         assert_eq!(Date::parse("2024-02-29T00:00Z"), Some(midnight));
@@ -202,6 +229,9 @@ mod tests {
             "2024-02-29 12:00:60",
             "-024-02-01",
             "2024-02-+1",
+            "2024-02-29 12:00:59.",
+            "2024-02-29 12:00:59.0000000000",
+            "2024-02-29 12:00:59.+1",
             "99999-01-01",
         ] {
             assert_eq!(Date::parse(text), None, "{text}");
