@@ -38,6 +38,9 @@
 //! text. Pass text of the guest through [`printable`], [`printable_name`] or a
 //! [`Sanitizer`] before printing it.
 //!
+//! With the feature `serde`, results implement the traits of serde, and look as
+//! the command line prints them with `--json`.
+//!
 //! The library needs tokio with its I/O and time drivers enabled.
 
 mod acceleration;
