@@ -1,11 +1,14 @@
-use std::{ffi::OsString, path::PathBuf};
+use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand};
 use vmcell::{ProcessSelector, Signal, port::PortMapping};
-use vmcell_cli::options::manual::{CompletionsArguments, ManArguments};
+use vmcell_cli::options::{
+    manual::{CompletionsArguments, ManArguments},
+    size,
+};
 
 use crate::{
-    command::CommandOptions,
+    command::{CommandOptions, parse_seconds},
     demo::DemoArguments,
     files::{
         CatArguments, CpArguments, DiffArguments, LsArguments, PatchArguments, PullArgument,
@@ -62,6 +65,10 @@ pub(crate) enum CliCommand {
     Patch(PatchArguments),
     /// Print changes in a directory of a VM as a patch.
     Diff(DiffArguments),
+    /// List the environments that VMs boot from.
+    Images(ImagesArguments),
+    /// Print the version.
+    Version,
     /// Check this machine, boot a VM and run `uname -a` in it.
     Demo(DemoArguments),
     /// Check whether this machine can run VMs.
@@ -91,7 +98,9 @@ impl CliCommand {
             Self::Diff(arguments) => arguments.json,
             Self::Demo(arguments) => arguments.json,
             Self::Doctor(arguments) => arguments.json,
-            Self::Shell(_) | Self::Kill(_) | Self::Cat(_) | Self::Completions(_) | Self::Man(_) => {
+            Self::Kill(arguments) => arguments.json,
+            Self::Images(arguments) => arguments.json,
+            Self::Shell(_) | Self::Cat(_) | Self::Version | Self::Completions(_) | Self::Man(_) => {
                 false
             }
         }
@@ -116,14 +125,35 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "FILE")]
     pub(crate) disk: Option<PathBuf>,
     /// Name of the VM, by which your other programs find it.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", visible_alias = "name")]
     pub(crate) id: Option<String>,
     /// Number of virtual CPUs.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) vcpu_count: u32,
-    /// Memory of the VM in MiB.
-    #[arg(long, value_name = "N", default_value_t = 1024)]
+    /// Memory of the VM in MiB, or with a suffix (m, g).
+    #[arg(long, short, value_name = "N", default_value = "1024", value_parser = size::parse_mib)]
     pub(crate) mem_mib: u32,
+    /// End the VM after this many seconds, with exit code 124.
+    #[arg(long, value_name = "N", value_parser = parse_seconds)]
+    pub(crate) ttl_seconds: Option<Duration>,
+    /// Run the command on a terminal that is connected to yours.
+    #[arg(long, short, conflicts_with_all = ["json", "stdin", "max_output_bytes", "detach"])]
+    pub(crate) tty: bool,
+    /// Run in the background: print the name of the VM when the command runs,
+    /// and leave it running. `vmcell logs NAME main` prints its output,
+    /// `vmcell stop NAME` ends it.
+    #[arg(long, short, conflicts_with_all = ["json", "stdin", "max_output_bytes"])]
+    pub(crate) detach: bool,
+    /// Does nothing: standard input is connected unless `--stdin` says
+    /// otherwise.
+    #[arg(long, short, hide = true)]
+    interactive: bool,
+    /// Does nothing: the VM's writes are discarded unless `--disk` keeps them.
+    #[arg(long, hide = true, conflicts_with = "disk")]
+    rm: bool,
+    /// Added by `--detach` to the program that runs in the background.
+    #[arg(long, hide = true)]
+    pub(crate) background: bool,
     #[command(flatten)]
     pub(crate) machine: MachineOptions,
     /// Copy PATH into /workspace before the command runs, and run the command
@@ -145,10 +175,13 @@ pub(crate) struct RunArguments {
     /// Forward port HOST of 127.0.0.1 to port GUEST of the VM's loopback
     /// interface, from when the services are ready until the VM ends. Without
     /// HOST, a free port is chosen and printed on standard error.
-    #[arg(long, value_name = "[HOST:]GUEST", help_heading = HELP_HEADING)]
+    #[arg(long, short, value_name = "[HOST:]GUEST", help_heading = HELP_HEADING)]
     pub(crate) publish: Vec<PortMapping>,
     #[command(flatten)]
     pub(crate) options: CommandOptions,
+    /// Command and its arguments, run without a shell.
+    #[arg(last = true, required = true, value_name = "CMD")]
+    pub(crate) command: Vec<OsString>,
 }
 
 #[derive(Debug, Args)]
@@ -160,8 +193,15 @@ pub(crate) struct ExecArguments {
     /// its tag.
     #[arg(long, short, conflicts_with_all = ["stdin", "max_output_bytes"])]
     pub(crate) detach: bool,
+    /// With --detach, print the ID of the process instead of its tag.
+    #[arg(long, requires = "detach", conflicts_with = "json")]
+    pub(crate) id_only: bool,
     #[command(flatten)]
     pub(crate) options: CommandOptions,
+    /// Command and its arguments, run without a shell. Options of `exec` come
+    /// before it.
+    #[arg(trailing_var_arg = true, required = true, value_name = "CMD")]
+    pub(crate) command: Vec<OsString>,
 }
 
 #[derive(Debug, Args)]
@@ -218,6 +258,16 @@ pub(crate) struct KillArguments {
     /// writes of the last two seconds may be lost.
     #[arg(long, conflicts_with = "process")]
     pub(crate) force: bool,
+    /// Print how the VM or the process ended as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ImagesArguments {
+    /// Print the list as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -36,10 +36,10 @@ pub(crate) struct CommandOptions {
     /// Print the result as JSON when the command has ended.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Command and its arguments, run without a shell.
-    #[arg(last = true, required = true, value_name = "CMD")]
-    command: Vec<OsString>,
 }
+
+/// The tag of a command in the background, if the user chooses none.
+const BACKGROUND_TAG: &str = "main";
 
 /// A command that is ready to run, with all files of its options read.
 pub(crate) struct PreparedCommand {
@@ -58,10 +58,16 @@ impl CommandOptions {
         self.start.set_default_directory(directory);
     }
 
+    /// Without standard input, and with a tag by which `logs` finds it.
+    pub(crate) fn prepare_for_background(&mut self) {
+        self.stdin = StdinSource::Empty;
+        self.tag.get_or_insert_with(|| BACKGROUND_TAG.to_owned());
+    }
+
     /// Reads the files that the options name.
-    pub(crate) fn prepare(self) -> Result<PreparedCommand, vmcell::Error> {
+    pub(crate) fn prepare(self, argv: Vec<OsString>) -> Result<PreparedCommand, vmcell::Error> {
         let start = self.start.load()?;
-        let mut command = start.clone().apply_to(Command::from_argv(self.command));
+        let mut command = start.clone().apply_to(Command::from_argv(argv));
         command = self.limits.apply_to(command);
         if let Some(tag) = self.tag {
             command = command.tag(tag);

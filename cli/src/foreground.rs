@@ -1,10 +1,10 @@
 //! Runs a command in the foreground: connects its streams or collects them.
 
-use std::time::Duration;
+use std::{pin::pin, time::Duration};
 
 use serde_json::Value;
 use tokio::time::timeout;
-use vmcell::{Cause, Error, ExecStream, Exit, Output, Vm};
+use vmcell::{Cause, Error, ExecStream, Exit, Output, Signal, Vm};
 use vmcell_cli::signals::Signals;
 
 use crate::{
@@ -26,7 +26,7 @@ const KILL_TIMEOUT: Duration = Duration::from_secs(2);
 /// How a command ended.
 pub(crate) struct Outcome {
     pub(crate) code: u8,
-    /// Whether a signal sent to us ended it.
+    /// Whether we received a signal, which ended it or was passed on to it.
     pub(crate) interrupted: bool,
     /// The result as JSON, if it was asked for.
     pub(crate) result: Option<Value>,
@@ -34,7 +34,28 @@ pub(crate) struct Outcome {
     unconfirmed_tag: Option<String>,
 }
 
+impl From<u8> for Outcome {
+    /// The command has reported its exit.
+    fn from(code: u8) -> Self {
+        Self {
+            code,
+            interrupted: false,
+            result: None,
+            unconfirmed_tag: None,
+        }
+    }
+}
+
 impl Outcome {
+    /// A signal sent to us ended the command with this tag.
+    pub(crate) fn interrupted(code: u8, tag: &str) -> Self {
+        Self {
+            interrupted: true,
+            unconfirmed_tag: Some(tag.to_owned()),
+            ..code.into()
+        }
+    }
+
     /// Waits until a command that we killed has ended.
     pub(crate) async fn wait_until_ended(&self, vm: &Vm) {
         if let Some(tag) = &self.unconfirmed_tag {
@@ -65,10 +86,20 @@ pub(crate) async fn run(
             copy(events, prepared.timeout, prepared.max_output).await
         }
     };
+    let mut finished = pin!(finished);
+    let mut was_passed_on = false;
     // Dropping the future that reads the command's events kills the command.
-    let (end, interrupted) = tokio::select! {
-        end = finished => (end?, false),
-        code = signals.next() => (CommandEnd::new(code, ExitReported::No), true),
+    let (end, interrupted) = loop {
+        tokio::select! {
+            end = &mut finished => break (end?, was_passed_on),
+            code = signals.next() => {
+                if !was_passed_on && pass_on(vm, tag.as_deref(), code).await {
+                    was_passed_on = true;
+                    continue;
+                }
+                break (CommandEnd::new(code, ExitReported::No), true);
+            }
+        }
     };
     Ok(Outcome {
         code: end.code,
@@ -76,6 +107,17 @@ pub(crate) async fn run(
         result: end.result,
         unconfirmed_tag: tag.filter(|_| end.exit_reported == ExitReported::No),
     })
+}
+
+/// Passes a signal of the keyboard on to the command, which may clean up or
+/// ignore it. Returns false for other signals, and if the command has none.
+async fn pass_on(vm: &Vm, tag: Option<&str>, code: u8) -> bool {
+    let signal = Signal::from_number(code.saturating_sub(exit_code::SIGNAL_BASE));
+    let (Some(tag), Some(signal @ (Signal::INT | Signal::QUIT))) = (tag, signal) else {
+        return false;
+    };
+    let sent = timeout(KILL_TIMEOUT, vm.processes().signal(tag, signal)).await;
+    matches!(sent, Ok(Ok(())))
 }
 
 /// What was learned of a command.

@@ -1,6 +1,7 @@
 //! `vmcell`: run commands in microVMs.
 
 mod arguments;
+mod background;
 mod boot_disk;
 mod command;
 mod demo;
@@ -12,6 +13,7 @@ mod exit_code;
 mod failure;
 mod files;
 mod foreground;
+mod images;
 mod input;
 mod kill;
 mod limits;
@@ -73,6 +75,8 @@ fn main() -> ExitCode {
         CliCommand::Diff(arguments) => files::diff(arguments),
         CliCommand::Completions(arguments) => manual::completions(Arguments::command(), &arguments),
         CliCommand::Man(arguments) => manual::man(Arguments::command(), &arguments),
+        CliCommand::Images(arguments) => images::images(&arguments),
+        CliCommand::Version => version(),
         CliCommand::Demo(arguments) => demo::demo(&arguments),
         CliCommand::Doctor(arguments) => return doctor::doctor(&arguments),
     };
@@ -85,4 +89,10 @@ fn main() -> ExitCode {
     });
     guest_colours::reset_at_exit();
     code.into()
+}
+
+/// Prints what `--version` prints.
+fn version() -> anyhow::Result<u8> {
+    print!("{}", Arguments::command().render_version());
+    Ok(0)
 }

@@ -1,12 +1,15 @@
 //! Boots a VM for the duration of a command or shell.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
+use tokio::time::timeout;
 use vmcell::{EndKind, Vm, VmEnd, VmState};
 use vmcell_cli::signals::Signals;
 
 use crate::{
     boot_disk::BootDisk,
-    exit_code::TOOL_FAILED,
+    exit_code::{TIMED_OUT, TOOL_FAILED},
     failure::{print_json, report},
     files::{Pushes, store_baseline},
     machine_options::MachineOptions,
@@ -19,6 +22,8 @@ pub(crate) struct VmOptions {
     pub(crate) mem_mib: u32,
     pub(crate) machine: MachineOptions,
     pub(crate) pushes: Pushes,
+    /// How long the VM may run.
+    pub(crate) time_to_live: Option<Duration>,
 }
 
 /// A VM that is ready to boot.
@@ -56,6 +61,7 @@ impl NewVm {
             mem_mib,
             machine,
             pushes,
+            time_to_live,
         } = self.options;
         // Only a VM that others can find, or one with pushed files, is worth a
         // diff.
@@ -82,7 +88,15 @@ impl NewVm {
             code = signals.next() => Ok(Some(code)),
         };
         let work_result = match interrupted {
-            Ok(None) => work(&vm, signals).await,
+            Ok(None) => match time_to_live {
+                None => work(&vm, signals).await,
+                Some(limit) => timeout(limit, work(&vm, signals))
+                    .await
+                    .unwrap_or_else(|_| {
+                        report(&format!("the VM is ended after {} s", limit.as_secs()));
+                        Ok(TIMED_OUT.into())
+                    }),
+            },
             Ok(Some(code)) => Ok(code.into()),
             Err(error) => Err(error),
         };

@@ -1,20 +1,21 @@
 //! `vmcell run`: boots a VM for one command.
 
-use vmcell::Vm;
+use vmcell::{Command, Vm};
 use vmcell_cli::signals::Signals;
 
 use crate::{
     arguments::RunArguments,
+    background,
     boot_disk::BootDisk,
     command::PreparedCommand,
-    exit_code::INCOMPLETE,
+    exit_code::{INCOMPLETE, of_exit},
     failure::report,
     files::{Pulls, Pushes, WORKSPACE},
     foreground::{self, Outcome},
     new_vm::{NewVm, VmOptions, WorkResult},
     run_services::{RunServices, StartedServices},
     runtime::block_on,
-    service,
+    service, shell,
 };
 
 pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<u8> {
@@ -24,6 +25,10 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<u8> {
         id,
         vcpu_count,
         mem_mib,
+        ttl_seconds,
+        tty,
+        detach,
+        background,
         machine,
         push,
         pull,
@@ -31,18 +36,31 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<u8> {
         services,
         publish,
         mut options,
+        command,
+        ..
     } = arguments;
+    if tty {
+        shell::check_terminal()?;
+    }
     let pushes = Pushes::check(push)?;
     if !pushes.is_empty() {
         options.set_default_directory(WORKSPACE);
     }
-    let prepared = options.prepare()?;
+    if background {
+        options.prepare_for_background();
+    }
+    let prepared = options.prepare(command)?;
     let plan = RunPlan {
         services: RunServices::new(services.0, &prepared.start, publish)?,
         prepared,
         pulls: Pulls {
             paths: pull,
             allow_symlink,
+        },
+        mode: match (tty, background) {
+            (true, _) => Mode::Terminal,
+            (_, true) => Mode::Background,
+            _ => Mode::Foreground,
         },
     };
     let options = VmOptions {
@@ -51,8 +69,16 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<u8> {
         mem_mib,
         machine,
         pushes,
+        time_to_live: ttl_seconds,
     };
     let disk = BootDisk::prepare(&environment, disk)?;
+    if detach && !background {
+        // All that can be checked without a VM is, and the image is built.
+        return background::start();
+    }
+    if background {
+        background::enter()?;
+    }
     let new = NewVm { disk, options };
     block_on(async move {
         let mut signals = Signals::all()?;
@@ -66,6 +92,17 @@ struct RunPlan {
     services: RunServices,
     prepared: PreparedCommand,
     pulls: Pulls,
+    mode: Mode,
+}
+
+/// How the command is connected to us.
+enum Mode {
+    /// By its standard streams.
+    Foreground,
+    /// By a terminal.
+    Terminal,
+    /// Not at all: the guest keeps the end of its output.
+    Background,
 }
 
 impl RunPlan {
@@ -74,14 +111,31 @@ impl RunPlan {
             started = self.services.start(vm) => started?,
             code = signals.next() => return Ok(code.into()),
         };
-        let outcome = foreground::run(vm, self.prepared, signals).await?;
-        if outcome.interrupted {
-            return Ok(outcome.code.into());
-        }
+        let outcome = match self.mode {
+            Mode::Foreground => foreground::run(vm, self.prepared, signals).await?,
+            Mode::Terminal => shell::run_command(vm, self.prepared.command, signals)
+                .await?
+                .into(),
+            Mode::Background => in_background(vm, self.prepared.command, signals).await?,
+        };
         tokio::select! {
             finished = finish(vm, outcome, started, self.pulls) => Ok(finished),
             code = signals.next() => Ok(code.into()),
         }
+    }
+}
+
+/// Runs the command until it ends, without its streams.
+async fn in_background(
+    vm: &Vm,
+    command: Command,
+    signals: &mut Signals,
+) -> anyhow::Result<Outcome> {
+    let process = vm.spawn(command).await?;
+    background::detach(vm)?;
+    tokio::select! {
+        exit = process.wait() => Ok(of_exit(&exit?).into()),
+        code = signals.next() => Ok(Outcome::interrupted(code, process.tag())),
     }
 }
 
@@ -93,7 +147,12 @@ async fn finish(
     started: StartedServices,
     pulls: Pulls,
 ) -> WorkResult {
-    let services = started.statuses().await;
+    // Somebody waits for the end.
+    let is_urgent = outcome.interrupted && outcome.result.is_none();
+    let services = match is_urgent {
+        true => Vec::new(),
+        false => started.statuses().await,
+    };
     let result = outcome.result.take().map(|mut result| {
         started.add_to(&mut result, &services);
         result
@@ -107,7 +166,9 @@ async fn finish(
         // complete.
         outcome.wait_until_ended(vm).await;
     }
-    started.stop().await;
+    if !outcome.interrupted {
+        started.stop().await;
+    }
     let code = match outcome.code {
         code if pulls.run(vm).await => code,
         0 => INCOMPLETE,

@@ -19,7 +19,7 @@ pub(crate) struct StartOptions {
     #[arg(long, requires = "cwd")]
     create_cwd: bool,
     /// Set an environment variable.
-    #[arg(long = "env", value_name = "K=V", value_parser = parse_variable)]
+    #[arg(long = "env", short = 'e', value_name = "K=V", value_parser = parse_variable)]
     variables: Vec<Variable>,
     /// Set the environment variables in FILE: lines of the form NAME=value,
     /// without quoting or expansion. Empty lines and lines that start with `#`

@@ -32,6 +32,19 @@ pub fn parse_positive(text: &str) -> Result<u64, String> {
     }
 }
 
+/// Parses memory: a number of MiB, or a size with a suffix.
+pub fn parse_mib(text: &str) -> Result<u32, String> {
+    let bytes = match text.bytes().all(|byte| byte.is_ascii_digit()) {
+        true => parse(&format!("{text}m"))?,
+        false => parse(text)?,
+    };
+    match u32::try_from(bytes >> 20) {
+        Ok(0) => Err("expected at least 1 MiB, such as 512, 512m or 2g".to_owned()),
+        Ok(mib) => Ok(mib),
+        Err(_) => Err("the number is too large".to_owned()),
+    }
+}
+
 /// Formats a size like `du -h`: `1.5M`. Rounds up, so that only 0 is shown as
 /// 0.
 pub fn human_readable(bytes: u64) -> String {
@@ -91,6 +104,16 @@ mod tests {
             assert!(parse(text).is_err(), "{text}");
         }
         assert!(parse_positive("0k").is_err());
+    }
+
+    #[test]
+    fn memory_is_in_mib_without_a_suffix() {
+        for (text, mib) in [("512", 512), ("512m", 512), ("2g", 2048), ("2048k", 2)] {
+            assert_eq!(parse_mib(text), Ok(mib), "{text}");
+        }
+        for text in ["", "0", "1k", "-1", "4194304g", "half"] {
+            assert!(parse_mib(text).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 use std::{ffi::OsString, path::PathBuf};
 
 use clap::Args;
+use vmcell_cli::options::size;
 
 use super::detach_key::DetachKey;
 use crate::{
@@ -28,13 +29,25 @@ pub(crate) struct ShellArguments {
     #[arg(long, value_name = "FILE", conflicts_with = "vm")]
     pub(super) disk: Option<PathBuf>,
     /// Name of the new VM, by which your other programs find it.
-    #[arg(long, value_name = "NAME", conflicts_with = "vm")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        visible_alias = "name",
+        conflicts_with = "vm"
+    )]
     pub(super) id: Option<String>,
     /// Number of virtual CPUs of the new VM.
     #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "vm")]
     pub(super) vcpu_count: u32,
-    /// Memory of the new VM in MiB.
-    #[arg(long, value_name = "N", default_value_t = 1024, conflicts_with = "vm")]
+    /// Memory of the new VM in MiB, or with a suffix (m, g).
+    #[arg(
+        long,
+        short,
+        value_name = "N",
+        default_value = "1024",
+        value_parser = size::parse_mib,
+        conflicts_with = "vm"
+    )]
     pub(super) mem_mib: u32,
     #[command(flatten)]
     pub(super) machine: MachineOptions,
@@ -70,7 +83,7 @@ pub(crate) struct ProgramOptions {
     #[arg(long, value_name = "DIR", visible_alias = "workdir")]
     pub(super) cwd: Option<OsString>,
     /// Set an environment variable.
-    #[arg(long = "env", value_name = "K=V", value_parser = parse_variable)]
+    #[arg(long = "env", short = 'e', value_name = "K=V", value_parser = parse_variable)]
     pub(super) variables: Vec<Variable>,
     /// Program to run instead of a shell. Default: bash, or sh if there is no
     /// bash.

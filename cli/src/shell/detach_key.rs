@@ -9,9 +9,14 @@ pub(crate) struct DetachKey {
 }
 
 impl DetachKey {
+    /// No key detaches.
+    pub(super) fn none() -> Self {
+        Self { codes: Vec::new() }
+    }
+
     pub(super) fn parse(name: &str) -> Result<Self, KeyError> {
         if name.eq_ignore_ascii_case("none") {
-            return Ok(Self { codes: Vec::new() });
+            return Ok(Self::none());
         }
         let key: KeyPress = name.parse()?;
         let modes = [CursorKeys::Normal, CursorKeys::Application];

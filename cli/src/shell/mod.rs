@@ -77,9 +77,45 @@ pub(crate) fn shell(arguments: ShellArguments) -> anyhow::Result<u8> {
         mem_mib,
         machine,
         pushes,
+        time_to_live: None,
     };
     let disk = BootDisk::prepare(&environment, disk)?;
     block_on(request.run_in_new_vm(NewVm { disk, options }))
+}
+
+/// Fails if we are not connected to a terminal.
+pub(crate) fn check_terminal() -> anyhow::Result<()> {
+    RawMode::check_terminal()
+}
+
+/// Runs a command on a new terminal, connected to the user's, until it ends.
+/// Returns the exit code.
+pub(crate) async fn run_command(
+    vm: &Vm,
+    command: Command,
+    signals: &mut Signals,
+) -> anyhow::Result<u8> {
+    let mut options = TerminalOptions::command(command);
+    if let Some(size) = window::size() {
+        options = options.size(size);
+    }
+    let terminals = vm.terminals();
+    let terminal = tokio::select! {
+        terminal = terminals.open(options) => terminal?,
+        code = signals.next() => return Ok(code),
+    };
+    Ok(exit_code(
+        session::run(&terminal, &DetachKey::none(), signals).await?,
+    ))
+}
+
+fn exit_code(end: End) -> u8 {
+    match end {
+        End::Exited(exit) => of_exit(&exit),
+        End::Detached => 0,
+        End::Signalled(code) => code,
+        End::HungUp => TERMINAL_GONE,
+    }
 }
 
 impl ProgramOptions {
@@ -131,13 +167,7 @@ impl TerminalRequest {
                 code = signals.next() => return Ok(code.into()),
             };
             let end = session::run(&connected.terminal, &self.detach_key, signals).await?;
-            let code = match end {
-                End::Exited(exit) => of_exit(&exit),
-                End::Detached => 0,
-                End::Signalled(code) => code,
-                End::HungUp => TERMINAL_GONE,
-            };
-            Ok(code.into())
+            Ok(exit_code(end).into())
         };
         new.run(&mut signals, work).await
     }
@@ -155,25 +185,20 @@ impl TerminalRequest {
             code = signals.next() => return Ok(code),
         };
         let end = session::run(&connected.terminal, &self.detach_key, &mut signals).await?;
-        let code = match end {
-            End::Exited(exit) => {
-                if connected.is_new {
-                    // Nobody else uses it; this frees its tag.
-                    let _ = connected.terminal.forget().await;
-                }
-                return Ok(of_exit(&exit));
+        if let End::Exited(exit) = end {
+            if connected.is_new {
+                // Nobody else uses it; this frees its tag.
+                let _ = connected.terminal.forget().await;
             }
-            End::Detached => 0,
-            End::Signalled(code) => code,
-            End::HungUp => TERMINAL_GONE,
-        };
+            return Ok(of_exit(&exit));
+        }
         if session::stderr_is_writable() {
             let tag = connected.tag;
             report(&format!(
                 "the terminal keeps running: `vmcell shell {id} --tag {tag}` attaches to it"
             ));
         }
-        Ok(code)
+        Ok(exit_code(end))
     }
 
     async fn find_or_open(&self, vm: &Vm) -> anyhow::Result<ConnectedTerminal> {

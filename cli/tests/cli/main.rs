@@ -16,6 +16,7 @@ mod doctor;
 mod exec;
 mod exports;
 mod failures;
+mod habits;
 mod json;
 mod kill;
 mod limits;

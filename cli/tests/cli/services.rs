@@ -136,7 +136,7 @@ fn a_service_that_does_not_become_ready_shows_its_last_words_and_the_command_is_
         "--ready",
         "file:/never",
         "--ready-timeout",
-        "1",
+        "5",
     ];
     let ended = Vmcell::run(options, ["echo", "started"]).finish();
     ended.assert_failed(125, "\"web\"");
@@ -313,9 +313,16 @@ fn ctrl_c_ends_services_and_ports_with_the_vm() {
 #[test]
 fn ctrl_c_ends_a_run_that_waits_for_the_end_of_a_service() {
     let stubborn = "stubborn=trap '' TERM; echo up; while :; do sleep 1000; done";
-    let options = ["--service", stubborn, "--ready", "log:up"];
+    let id = unique("stubborn");
+    let options = ["--service", stubborn, "--ready", "log:up", "--id", &id];
     let mut running = Vmcell::run(options, ["echo", "done"]).start();
     assert_eq!(running.line(), "done\n");
+    // Until then Ctrl-C is for the command.
+    let has_ended = eventually(|| {
+        let ended = Vmcell::new(["ps", &id]).finish();
+        !ended.stdout().contains("echo done")
+    });
+    assert!(has_ended, "the command does not end");
     running.signal(Signal::INT);
     assert!(running.ends_within(TIMEOUT), "it did not end");
     assert_eq!(running.finish().code(), 130);
