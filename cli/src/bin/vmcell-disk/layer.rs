@@ -10,6 +10,7 @@ pub(crate) fn as_json(layer: &Layer) -> Value {
         "size": layer.size,
         "allocated": layer.allocated,
         "sealed": layer.sealed,
+        "corrupt": layer.corrupt,
     });
     name::insert(&mut object, "path", &layer.path);
     object
