@@ -28,7 +28,8 @@ impl Disk {
     /// ones. Follows symlinks.
     ///
     /// # Errors
-    /// [`DiskError::NotFound`]; [`DiskError::WrongKind`] if it is not a regular
+    /// [`DiskError::NotFound`]; [`DiskError::DanglingLink`];
+    /// [`DiskError::IsDirectory`]; [`DiskError::WrongKind`] if it is not a regular
     /// file; [`DiskError::Limit`] if it is larger than the limit;
     /// [`DiskError::Damaged`], [`DiskError::Encrypted`] or [`DiskError::Read`]
     /// if it cannot be read.
@@ -162,13 +163,15 @@ impl Disk {
 }
 
 fn check_file(inode: &Inode, path: &[u8]) -> Result<(), DiskError> {
-    if inode.kind == Kind::File {
-        return Ok(());
+    let path = || shown(path);
+    match inode.kind {
+        Kind::File => Ok(()),
+        Kind::Directory => Err(DiskError::IsDirectory { path: path() }),
+        _ => Err(DiskError::WrongKind {
+            path: path(),
+            wanted: "regular file",
+        }),
     }
-    Err(DiskError::WrongKind {
-        path: shown(path),
-        wanted: "regular file",
-    })
 }
 
 /// Returns `length`, or `most` if that is smaller.

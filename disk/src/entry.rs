@@ -8,8 +8,8 @@ use vmcell_wire::files::{FileKind, Time};
 use super::{
     Disk, DiskError, DiskProblem,
     accounts::Accounts,
-    ext4::{Attribute, Inode, Kind, SymlinkPolicy, Timestamp},
-    path::{checked_path, to_path},
+    ext4::{self, Attribute, Inode, Kind, SymlinkPolicy, Timestamp},
+    path::{checked_path, shown, to_path},
 };
 use vmcell_tree::{Entry, EntryKind};
 
@@ -41,7 +41,8 @@ impl Disk {
     /// Returns the metadata of a path. Follows symlinks.
     ///
     /// # Errors
-    /// [`DiskError::NotFound`], [`DiskError::TooManySymlinks`],
+    /// [`DiskError::NotFound`], [`DiskError::DanglingLink`],
+    /// [`DiskError::TooManySymlinks`],
     /// [`DiskError::WrongKind`] if a parent is not a directory, or
     /// [`DiskError::Damaged`].
     pub fn stat(&self, path: impl AsRef<Path>) -> Result<Entry, DiskError> {
@@ -86,7 +87,11 @@ impl Disk {
     pub fn exists(&self, path: impl AsRef<Path>) -> Result<bool, DiskError> {
         match self.find_inode(path.as_ref(), SymlinkPolicy::All) {
             Ok(_) => Ok(true),
-            Err(DiskError::NotFound { .. } | DiskError::WrongKind { .. }) => Ok(false),
+            Err(
+                DiskError::NotFound { .. }
+                | DiskError::DanglingLink { .. }
+                | DiskError::WrongKind { .. },
+            ) => Ok(false),
             Err(error) => Err(error),
         }
     }
@@ -131,8 +136,23 @@ impl Disk {
     ) -> Result<(Inode, &'p [u8]), DiskError> {
         let path = checked_path(path)?;
         let inode = self.ext4.lookup(path, follow);
-        let inode = inode.map_err(|error| DiskError::at(path, error))?;
+        let inode = inode.map_err(|error| match error {
+            ext4::Error::NotFound { .. } => self.not_found(path),
+            error => DiskError::at(path, error),
+        })?;
         Ok((inode, path))
+    }
+
+    /// Returns the error for a path that leads nowhere.
+    fn not_found(&self, path: &[u8]) -> DiskError {
+        let link = self.ext4.lookup(path, SymlinkPolicy::Parents);
+        match link.and_then(|link| self.ext4.read_link(&link)) {
+            Ok(target) => DiskError::DanglingLink {
+                path: shown(path),
+                target: shown(&target),
+            },
+            Err(_) => DiskError::NotFound { path: shown(path) },
+        }
     }
 
     /// Returns the metadata of an inode under the given path.

@@ -40,10 +40,26 @@ impl EntryFilter {
         selection == Selection::Include && self.glob.as_ref().is_none_or(matches)
     }
 
+    /// Returns whether an entry that cannot be read is left out, whatever it is:
+    /// neither it nor anything that could be below it is selected.
+    pub(super) fn leaves_out(&self, parent: Selection, path: &[u8]) -> bool {
+        let as_file = self.select(parent, path, false);
+        let as_directory = self.select(parent, path, true);
+        !self.includes(as_file, path) && !self.descends_into(as_directory, path)
+    }
+
     pub(super) fn descends_into(&self, selection: Selection, path: &[u8]) -> bool {
         let could_match = |glob: &Glob| glob.could_match_below(path);
         selection != Selection::Skip && self.glob.as_ref().is_none_or(could_match)
     }
+}
+
+/// Returns whether an entry that cannot be read is left out by include and
+/// exclude lines, whatever it is.
+pub(super) fn is_left_out(filter: &Filter, parent: Selection, path: &[u8]) -> bool {
+    [false, true]
+        .into_iter()
+        .all(|is_directory| filter.select_within(parent, path, is_directory) == Selection::Skip)
 }
 
 pub(super) fn compile_filter(lines: &FilterLines) -> Result<Filter, DiskError> {

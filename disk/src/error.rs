@@ -34,6 +34,22 @@ pub enum DiskError {
         path: String,
     },
 
+    /// The path is a symlink whose target does not exist.
+    #[error("{path} is a symlink to {target}, which does not exist")]
+    DanglingLink {
+        /// The path.
+        path: String,
+        /// The target of the symlink, as stored.
+        target: String,
+    },
+
+    /// The path is a directory, and the operation needs a file.
+    #[error("{path} is a directory: choose a file in it")]
+    IsDirectory {
+        /// The path.
+        path: String,
+    },
+
     /// The path exists but is not of the required type.
     #[error("{path} is not a {wanted}: check the path")]
     WrongKind {
@@ -105,8 +121,8 @@ impl DiskError {
             Self::Image(_) => "disk-image",
             Self::Partition(_) => "disk-partition",
             Self::FileSystem(_) => "disk-file-system",
-            Self::NotFound { .. } => "not-found",
-            Self::WrongKind { .. } => "wrong-kind",
+            Self::NotFound { .. } | Self::DanglingLink { .. } => "not-found",
+            Self::WrongKind { .. } | Self::IsDirectory { .. } => "wrong-kind",
             Self::TooManySymlinks { .. } => "too-many-links",
             Self::Damaged { .. } => "damaged",
             Self::Encrypted { .. } => "encrypted",

@@ -23,6 +23,7 @@ use vmcell_tree::{Entry, EntryKind, WalkOptions};
 pub struct Find {
     walk: WalkOptions,
     name: Option<Vec<u8>>,
+    ignore_case: bool,
     kinds: Vec<EntryKind>,
     size: Bounds<u64>,
     modified: Bounds<SystemTime>,
@@ -47,6 +48,13 @@ impl Find {
     #[must_use]
     pub fn name(mut self, pattern: impl AsRef<OsStr>) -> Self {
         self.name = Some(pattern.as_ref().as_bytes().to_vec());
+        self
+    }
+
+    /// Ignores the case of ASCII letters in names.
+    #[must_use]
+    pub fn ignore_case(mut self) -> Self {
+        self.ignore_case = true;
         self
     }
 
@@ -114,6 +122,10 @@ impl Disk {
     /// See [`walk`](Self::walk).
     pub fn find(&self, path: impl AsRef<Path>, find: Find) -> Result<FindMatches<'_>, DiskError> {
         let name = match &find.name {
+            Some(name) if find.ignore_case => {
+                let lower = name.to_ascii_lowercase();
+                Some(Glob::new(&lower).map_err(bad_pattern)?)
+            }
             Some(name) => Some(Glob::new(name).map_err(bad_pattern)?),
             None => None,
         };
@@ -140,7 +152,13 @@ impl FindMatches<'_> {
         (find.kinds.is_empty() || find.kinds.contains(&entry.kind))
             && find.size.contains(&entry.size)
             && find.modified.contains(&entry.modified)
-            && self.name.as_ref().is_none_or(|glob| glob.matches(name))
+            && self
+                .name
+                .as_ref()
+                .is_none_or(|glob| match find.ignore_case {
+                    true => glob.matches(&name.to_ascii_lowercase()),
+                    false => glob.matches(name),
+                })
     }
 }
 

@@ -8,7 +8,7 @@ use super::{
     DiskError, DiskLimits, DiskOptions,
     accounts::Accounts,
     budget::Budget,
-    ext4::{self, Ext4, Info},
+    ext4::{self, Damage, Ext4, Info},
     image::{Image, Layer, partition},
     read_at::ReadAt as _,
 };
@@ -90,6 +90,12 @@ impl Disk {
     /// Returns the properties of the file system from its superblock.
     pub fn info(&self) -> Info {
         self.ext4.info()
+    }
+
+    /// Returns damage for which the kernel would refuse to mount the file
+    /// system, although files can be read: see [`Ext4::damage`].
+    pub fn damage(&self) -> &[Damage] {
+        self.ext4.damage()
     }
 
     /// Returns the size of the whole disk in bytes, all partitions included.

@@ -57,7 +57,8 @@ impl DiskOptions {
         self
     }
 
-    /// Ignores wrong metadata checksums. The data may be garbage.
+    /// Ignores wrong metadata checksums, and reads inodes that the kernel would
+    /// reject. The data may be garbage.
     pub fn ignore_checksums(mut self) -> Self {
         self.checksums = Checksums::Ignore;
         self
@@ -69,8 +70,7 @@ impl DiskOptions {
         self
     }
 
-    /// Uses the backup superblock in block group 1, for when the primary one is
-    /// damaged.
+    /// Uses a backup of the superblock, for when the primary one is damaged.
     pub fn backup_superblock(mut self) -> Self {
         self.superblock = SuperblockCopy::Backup;
         self

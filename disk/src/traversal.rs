@@ -120,6 +120,14 @@ impl<'d> Traversal<'d> {
         })
     }
 
+    /// Returns whether the last problem is about an entry of the directory that
+    /// was entered last, and not about the directory or the whole operation.
+    pub(super) fn is_about_entry(&self) -> bool {
+        self.levels
+            .last()
+            .is_some_and(|level| self.path.len() > level.path_length)
+    }
+
     /// Returns the selection of the directory that was entered last.
     pub(super) fn selection(&self) -> Selection {
         self.levels

@@ -130,9 +130,17 @@ impl DiskEntries<'_> {
                     }
                 }
                 Ok(Step::Left) => {}
-                Err(problem) => return Some(Err(problem)),
+                Err(problem) if !self.leaves_out_last() => return Some(Err(problem)),
+                Err(_) => {}
             }
         }
+    }
+
+    /// Returns whether the patterns leave out the entry that could not be read.
+    fn leaves_out_last(&self) -> bool {
+        let parent = self.traversal.selection();
+        let below = self.traversal.path_below();
+        self.traversal.is_about_entry() && self.filter.leaves_out(parent, below)
     }
 
     /// Returns an entry if it is selected, and enters it if it is a directory.

@@ -42,16 +42,27 @@ impl Summary {
         let not_listed = self
             .left_out
             .saturating_sub(self.first_left_out.len() as u64);
-        for (count, what) in [
-            (not_listed, "more entries were left out"),
-            (self.lost_xattrs, "extended attributes were lost"),
+        for (count, one, many) in [
+            (
+                not_listed,
+                "more entry was left out",
+                "more entries were left out",
+            ),
+            (
+                self.lost_xattrs,
+                "extended attribute was lost",
+                "extended attributes were lost",
+            ),
             (
                 self.resized,
+                "file changed while being copied, and was truncated or padded",
                 "files changed while being copied, and were truncated or padded",
             ),
         ] {
-            if count > 0 {
-                lines.push(format!("{count} {what}"));
+            match count {
+                0 => {}
+                1 => lines.push(format!("1 {one}")),
+                _ => lines.push(format!("{count} {many}")),
             }
         }
         lines
@@ -60,7 +71,8 @@ impl Summary {
     /// Returns how much was copied.
     fn totals(&self) -> String {
         let (entries, bytes) = (self.entries, HumanBytes(self.bytes));
-        let mut text = format!("{entries} entries, {bytes}");
+        let noun = if entries == 1 { "entry" } else { "entries" };
+        let mut text = format!("{entries} {noun}, {bytes}");
         if self.unchanged > 0 {
             text += &format!(", {} unchanged", self.unchanged);
         }

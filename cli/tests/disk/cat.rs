@@ -35,7 +35,7 @@ fn one_bad_path_does_not_keep_the_others_from_being_printed() {
     let sample = Sample::new();
     let ended = cat(&sample, &["/nowhere", "/src", "/link"]);
     ended.assert_failed(1, "there is nothing at /nowhere");
-    ended.assert_failed(1, "/src is not a regular file");
+    ended.assert_failed(1, "/src is a directory: `ls` lists it");
     assert_eq!(ended.stdout(), "root:x:0:\n");
     let ended = cat(&sample, &["/sparse", "--limit-bytes", "1m"]);
     ended.assert_failed(1, "with --limit-bytes SIZE");

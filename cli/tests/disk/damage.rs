@@ -7,6 +7,7 @@ use serde_json::json;
 use crate::{
     program::{Ended, disk},
     sample::{Sample, run, tool},
+    sample_image::debugfs,
 };
 
 fn on(task: &str, image: &Path, more: &[&str]) -> Ended {
@@ -110,4 +111,117 @@ fn a_broken_superblock_has_a_copy() {
         .assert_failed(125, "--backup-superblock reads the backup copy");
     let ended = on("ls", &image, &["/src/deep", "--backup-superblock"]);
     assert_eq!(ended.stdout(), "er\n", "{ended:?}");
+}
+
+/// The commands that read a file system, with the exit code for damage.
+fn all_commands(sample: &Sample) -> Vec<(&'static str, Vec<String>, i32)> {
+    let path = |name: &str| sample.path(name).to_str().unwrap().to_owned();
+    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+    vec![
+        ("ls", words(&["/"]), 1),
+        ("ls", words(&["-l"]), 1),
+        ("tree", words(&[]), 1),
+        ("cat", words(&["/etc/group"]), 1),
+        ("stat", words(&["/etc/group"]), 1),
+        ("find", words(&["--name", "group"]), 1),
+        ("grep", words(&["root"]), 2),
+        ("du", words(&["-s"]), 1),
+        ("sha256", words(&["/etc"]), 1),
+        ("export", words(&["/etc", &path("exported")]), 1),
+        ("diff", words(&[&path("base.ext4")]), 2),
+        ("info", words(&[]), 1),
+    ]
+}
+
+#[test]
+fn every_command_tells_of_a_journal_that_could_not_be_replayed() {
+    let sample = Sample::new();
+    let image = sample.path("journal.ext4");
+    std::fs::copy(sample.image(), &image).unwrap();
+    // An unused block, and contents that are found again below.
+    let copy = sample.path("copy");
+    std::fs::write(&copy, [0x5a; 4096]).unwrap();
+    let write = format!("jo -c -v 3\njw -b 8190 {}\njc\n", copy.display());
+    debugfs(&image, &write);
+    on("ls", &image, &[]).printed();
+
+    let mut bytes = std::fs::read(&image).unwrap();
+    let place = bytes.chunks(4096).position(|block| block == [0x5a; 4096]);
+    bytes[place.unwrap() * 4096] ^= 1;
+    std::fs::write(&image, bytes).unwrap();
+    for (command, words, code) in all_commands(&sample) {
+        let words: Vec<_> = words.iter().map(String::as_str).collect();
+        let ended = on(command, &image, &words);
+        ended.assert_failed(code, "the journal of inode 8 in block 8190 is damaged");
+        ended.assert_failed(code, "--ignore-journal");
+        assert!(command == "diff" || command == "export" || !ended.stdout().is_empty());
+    }
+    let parsed = on("ls", &image, &["--json"]).json();
+    assert_eq!(parsed[0]["problem"]["code"], json!("damaged"));
+    on("ls", &image, &["--ignore-journal"]).printed();
+    on("ls", &image, &["--ignore-checksums"]).printed();
+}
+
+#[test]
+fn every_command_tells_of_a_file_that_the_kernel_refuses() {
+    let sample = Sample::new();
+    // A second extent before the first one, in a file that had one extent.
+    let image = sample.changed(
+        "extents.ext4",
+        "sif /etc/group block[0] 0x0002f30a\nsif /etc/group block[3] 9\n\
+         sif /etc/group block[7] 1\nsif /etc/group block[8] 8000\n",
+    );
+    for (command, words, code) in all_commands(&sample) {
+        if command == "info" || words == ["/"] || words == ["-l"] {
+            continue;
+        }
+        let words: Vec<_> = words.iter().map(String::as_str).collect();
+        let ended = on(command, &image, &words);
+        let words = match command {
+            "du" => "one entry could not be read",
+            _ => "etc/group is damaged",
+        };
+        ended.assert_failed(code, words);
+    }
+    on("ls", &image, &["-l", "/etc"]).assert_failed(1, "parts are out of order");
+}
+
+#[test]
+fn a_superblock_of_zeros_has_a_copy() {
+    let sample = Sample::new();
+    let image = sample.path("zeroed.ext4");
+    let mut command = tool("mke2fs");
+    command.args(["-q", "-F", "-t", "ext4", "-b", "1024", "-d"]);
+    run(command.arg(sample.tree()).arg(&image).arg("32M"));
+    let mut bytes = std::fs::read(&image).unwrap();
+    bytes[1024..2048].fill(0);
+    std::fs::write(&image, &bytes).unwrap();
+    let advice = "--backup-superblock reads the backup copy";
+    on("ls", &image, &["/src/deep"]).assert_failed(125, advice);
+    let ended = on("ls", &image, &["/src/deep", "--backup-superblock"]);
+    assert_eq!(ended.printed(), "er\n");
+    // The copy in group 1 is damaged as well: the next one is in group 3.
+    let second = (8 * 1024 + 1) * 1024;
+    bytes[second..second + 1024].fill(0);
+    std::fs::write(&image, &bytes).unwrap();
+    on("ls", &image, &["/src/deep"]).assert_failed(125, advice);
+    let ended = on("ls", &image, &["/src/deep", "--backup-superblock"]);
+    assert_eq!(ended.printed(), "er\n");
+}
+
+#[test]
+fn a_damaged_journal_names_the_option_that_does_without_it() {
+    let sample = Sample::new();
+    let image = sample.changed("journal.ext4", "feature needs_recovery\nsif <8> mode 0\n");
+    on("ls", &image, &[]).assert_failed(125, "--ignore-journal");
+    on("ls", &image, &["--ignore-journal"]).printed();
+}
+
+#[test]
+fn the_sums_of_a_root_that_is_no_directory_are_not_printed() {
+    let sample = Sample::new();
+    let image = sample.changed("root.ext4", "sif <2> mode 0100644\n");
+    let ended = on("sha256", &image, &["/"]);
+    ended.assert_failed(1, "/ is damaged");
+    assert_eq!(ended.stdout(), "");
 }

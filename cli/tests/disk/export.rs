@@ -105,12 +105,32 @@ fn what_fails_leaves_nothing_behind() {
     export(&sample, "/nowhere", &out, &[]).assert_failed(125, "nothing at /nowhere");
     export(&sample, "/pipe", &out, &[]).assert_failed(125, "named pipe");
     let archive = sample.path("out.tar.gz");
-    export(&sample, "/", &archive, &["--limit-bytes", "1k"])
-        .assert_failed(125, "limit of 1024 bytes");
+    export(&sample, "/", &archive, &["--limit-entries", "3"])
+        .assert_failed(125, "limit of 3 entries");
     let exclude = sample.path("no-file");
     let exclude = ["--exclude-from", exclude.to_str().unwrap()];
     export(&sample, "/", &out, &exclude).assert_failed(125, "exclude file");
     assert_eq!(sample.count(), before);
+}
+
+#[test]
+fn a_file_above_the_limit_is_left_out_and_its_neighbours_are_not() {
+    let sample = Sample::new();
+    let (out, archive) = (sample.path("out"), sample.path("out.tar"));
+    for to in [&out, &archive] {
+        let ended = export(&sample, "/", to, &["--limit-bytes", "200k"]);
+        ended.assert_failed(1, "bin/tool exceeds the limit of 204800 bytes");
+        ended.assert_failed(1, "with --limit-bytes SIZE");
+    }
+    assert!(!out.join("bin/tool").exists());
+    assert!(out.join("src/deep/er/lib.rs").is_file());
+    let listed = run(tool("tar").arg("-tf").arg(&archive));
+    assert!(listed.contains("src/deep/er/lib.rs\n"), "{listed}");
+    assert!(!listed.contains("bin/tool"), "{listed}");
+    let parsed = export(&sample, "/", &out, &["--limit-bytes", "200k", "--json"]).json();
+    assert_eq!(parsed[0]["problem"]["code"], json!("limit"));
+    export(&sample, "/bin/tool", &out, &["--limit-bytes", "200k"])
+        .assert_failed(125, "with --limit-bytes SIZE");
 }
 
 #[test]

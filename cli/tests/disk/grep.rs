@@ -73,6 +73,23 @@ fn a_binary_file_is_only_named() {
 }
 
 #[test]
+fn all_matching_lines_of_a_binary_file_are_counted() {
+    let sample = Sample::new();
+    let file = sample.path("binary");
+    std::fs::write(&file, b"needle\0\nneedle needle\nother\n\0needle\n").unwrap();
+    let write = format!("write {} binary\n", file.display());
+    crate::sample_image::debugfs(&sample.image(), &write);
+    assert_eq!(grep(&sample, &["-c", "needle", "/binary"]).printed(), "3\n");
+    let two = grep(&sample, &["-c", "-m", "2", "needle", "/binary"]);
+    assert_eq!(two.printed(), "2\n");
+    let named = grep(&sample, &["needle", "/binary"]);
+    assert_eq!(
+        named.stderr(),
+        "vmcell-disk: /binary: binary file matches\n"
+    );
+}
+
+#[test]
 fn machines_are_told_where_a_line_is() {
     let sample = Sample::new();
     let parsed = grep(&sample, &["word", "--json"]).json();

@@ -12,7 +12,8 @@ use super::{
     side::{DiffSide, Name, Names},
 };
 use crate::{
-    DiskError, DiskProblem, budget::Budget, ext4::Kind, path::push, traversal::directory_loop,
+    DiskError, DiskProblem, budget::Budget, entry_filter::is_left_out, ext4::Kind, path::push,
+    traversal::directory_loop,
 };
 
 /// The entries of two trees at one path.
@@ -125,8 +126,14 @@ impl<'a> Pairs<'a> {
             let found = found.map(|(directory, name)| side.node(directory, name, path));
             found.transpose()
         };
-        let old = node(self.old, &level.old, &both.old)?;
-        let new = node(self.new, &level.new, &both.new)?;
+        let old = node(self.old, &level.old, &both.old);
+        let nodes = old.and_then(|old| Ok((old, node(self.new, &level.new, &both.new)?)));
+        let (old, new) = match nodes {
+            Err(error) if error.is_local() && is_left_out(&self.filter, level.selection, path) => {
+                return Ok(Step::Nothing);
+            }
+            nodes => nodes?,
+        };
 
         let directory = |node: &Option<Node>| {
             let is_directory = |node: &Node| node.kind == Kind::Directory;

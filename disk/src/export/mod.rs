@@ -1,6 +1,7 @@
 //! Copying trees from a disk to the host.
 
 mod chunk_writer;
+mod file_budget;
 mod pending_directories;
 mod sender;
 
@@ -10,6 +11,7 @@ use std::{io::Write, os::unix::ffi::OsStrExt as _, path::Path};
 
 use self::{
     chunk_writer::{ChunkWriter, receive},
+    file_budget::{FileBudget, Holes},
     sender::Sender,
 };
 use super::{Disk, DiskError, DiskProblem, entry_filter::compile_filter, ext4::SymlinkPolicy};
@@ -143,8 +145,9 @@ impl<'d> Export<'d> {
         self
     }
 
-    /// Sets limits on what is written to the host. An export that exceeds them
-    /// fails.
+    /// Sets limits on what is written to the host. A file that would exceed
+    /// them is left out and listed in the result; too many entries end the
+    /// export.
     pub fn limits(mut self, limits: TreeLimits) -> Self {
         self.options.limits = limits;
         self
@@ -193,11 +196,17 @@ impl<'d> Export<'d> {
         // Look up the path first: if it does not exist, nothing is created on
         // the host.
         let (top, path) = self.disk.find_inode(&self.from, SymlinkPolicy::Parents)?;
+        let holes = match &self.destination {
+            Destination::Path(_) => Holes::Kept,
+            #[cfg(feature = "archive")]
+            _ => Holes::Filled,
+        };
+        let budget = FileBudget::new(self.options.limits, holes);
         let receiver = Receiver::new(self.destination, self.options)?;
         let (chunks, queue) = ChunkWriter::new();
         let (sent, received) = thread::scope(|scope| {
             let receiving = scope.spawn(|| receive(receiver, queue));
-            let sent = Sender::new(self.disk, chunks, filter, path).send(&top);
+            let sent = Sender::new(self.disk, chunks, filter, path, budget).send(&top);
             (sent, receiving.join().unwrap_or(Err(TreeError::Aborted)))
         });
         // If the sender ended because the receiver failed, report the

@@ -6,12 +6,17 @@ use vmcell_wire::{
     pattern::{Filter, Selection},
 };
 
-use super::{chunk_writer::ChunkWriter, pending_directories::PendingDirectories};
+use super::{
+    chunk_writer::ChunkWriter,
+    file_budget::{FileBudget, FileSize},
+    pending_directories::PendingDirectories,
+};
 use vmcell_tree::transfer::TreeError;
 
 use crate::{
     Disk, DiskError, DiskProblem,
     entry::{wire_kind, wire_time},
+    entry_filter::is_left_out,
     ext4::{self, Inode, Kind, RunPlace},
     path::shown,
     span::{Span, Spans},
@@ -37,6 +42,7 @@ pub(super) struct Sender<'d> {
     directories: PendingDirectories,
     /// The path under which each file with several hard links was sent.
     links: HashMap<u32, Box<[u8]>>,
+    budget: FileBudget,
     /// Buffer for small files.
     buffer: Vec<u8>,
     report: SendReport,
@@ -51,7 +57,13 @@ pub(super) struct SendReport {
 }
 
 impl<'d> Sender<'d> {
-    pub(super) fn new(disk: &'d Disk, chunks: ChunkWriter, filter: Filter, top: &[u8]) -> Self {
+    pub(super) fn new(
+        disk: &'d Disk,
+        chunks: ChunkWriter,
+        filter: Filter,
+        top: &[u8],
+        budget: FileBudget,
+    ) -> Self {
         Self {
             disk,
             chunks,
@@ -59,6 +71,7 @@ impl<'d> Sender<'d> {
             traversal: Traversal::new(disk, Order::Sorted, top, disk.budget()),
             directories: PendingDirectories::default(),
             links: HashMap::new(),
+            budget,
             buffer: vec![0; MAX_INLINE],
             report: SendReport::default(),
         }
@@ -82,6 +95,7 @@ impl<'d> Sender<'d> {
             let result = match step {
                 Ok(Step::Entry(inode)) => self.visit(&inode),
                 Ok(Step::Left) => self.leave(),
+                Err(_) if self.leaves_out_last() => Ok(()),
                 Err(problem) => Err(problem.error),
             };
             match result {
@@ -90,6 +104,13 @@ impl<'d> Sender<'d> {
             }
         }
         Ok(())
+    }
+
+    /// Returns whether the patterns leave out the entry that could not be read.
+    fn leaves_out_last(&self) -> bool {
+        let parent = self.traversal.selection();
+        let below = self.traversal.path_below();
+        self.traversal.is_about_entry() && is_left_out(&self.filter, parent, below)
     }
 
     fn visit(&mut self, inode: &Inode) -> Result<(), DiskError> {
@@ -188,6 +209,8 @@ impl<'d> Sender<'d> {
         let mut buffer = std::mem::take(&mut self.buffer);
         let count = self.disk.ext4.read(inode, 0, &mut buffer);
         let result = count.map_err(|error| self.at(error)).and_then(|count| {
+            self.budget
+                .count(FileSize::whole(inode), self.traversal.path())?;
             let content = Content::Inline(buffer.get(..count).unwrap_or_default());
             self.put_file(inode, name, content)
         });
@@ -198,7 +221,8 @@ impl<'d> Sender<'d> {
     fn file_in_parts(&mut self, inode: &Inode, name: &[u8]) -> Result<(), DiskError> {
         // Check the block map first: damage found after the file has begun
         // would end the export.
-        self.check_map(inode)?;
+        let size = self.check_map(inode)?;
+        self.budget.count(size, self.traversal.path())?;
         self.put_file(inode, name, Content::Chunked { size: inode.size })?;
         let disk = self.disk;
         for span in Spans::new(&disk.ext4, inode) {
@@ -213,14 +237,17 @@ impl<'d> Sender<'d> {
         self.put(&TreeRecord::EndOfFile)
     }
 
-    /// Checks that all blocks of a file are mapped and within the image.
-    fn check_map(&self, inode: &Inode) -> Result<(), DiskError> {
+    /// Checks that all blocks of a file are mapped and within the image, and
+    /// adds them up.
+    fn check_map(&self, inode: &Inode) -> Result<FileSize, DiskError> {
         if inode.is_encrypted() {
             let inode = inode.number;
             return Err(self.at(ext4::Error::Encrypted { inode }));
         }
+        let mut size = FileSize::sparse(inode);
         for run in self.disk.ext4.runs(inode) {
             let run = run.map_err(|error| self.at(error))?;
+            size.add(&run);
             self.traversal.budget.check_time(self.traversal.path())?;
             if let RunPlace::Data(start) = run.place
                 && start.saturating_add(run.length) > self.disk.length
@@ -232,7 +259,7 @@ impl<'d> Sender<'d> {
                 }));
             }
         }
-        Ok(())
+        Ok(size)
     }
 
     fn data(&mut self, inode: &Inode, span: Span) -> Result<(), DiskError> {

@@ -69,7 +69,7 @@ impl Ext4 {
 
     /// Reads a value that is stored in its own inode.
     fn attribute_inode(&self, inode: &Inode, entry: &RawEntry<'_>) -> Result<Vec<u8>, Error> {
-        let holder = self.inode(entry.inode)?;
+        let holder = self.inode_or_value(entry.inode)?;
         if !holder.is_attribute() || holder.size != u64::from(entry.size) {
             return Err(damaged(inode, None, DamageKind::Inode(entry.inode)).into());
         }

@@ -115,6 +115,12 @@ pub enum DamageKind {
     Missing,
     /// A directory contains itself, or is in two places.
     Loop,
+    /// The inode was deleted, but a name still points to it.
+    Deleted,
+    /// The flags contradict each other or the use of the inode.
+    Flags(u32),
+    /// A file contains blocks that belong to the file system.
+    Overlap(u64),
 }
 
 impl fmt::Display for DamageKind {
@@ -131,6 +137,14 @@ impl fmt::Display for DamageKind {
             Self::Name => f.write_str("invalid name"),
             Self::Missing => f.write_str("a part is missing"),
             Self::Loop => f.write_str("the directory is in two places"),
+            Self::Deleted => f.write_str("it was deleted"),
+            Self::Flags(flags) => write!(f, "invalid flags {flags:#x}"),
+            Self::Overlap(block) => {
+                write!(
+                    f,
+                    "it points to block {block}, which belongs to the file system"
+                )
+            }
         }
     }
 }

@@ -28,6 +28,15 @@ pub enum Error {
         feature: String,
     },
 
+    /// The journal has to be replayed and uses an unsupported feature. Without
+    /// the journal, the file system can be read: see
+    /// [`Replay::Never`](super::Replay::Never).
+    #[error("the journal has to be replayed, but {feature} is not supported")]
+    UnsupportedJournal {
+        /// What is not supported.
+        feature: String,
+    },
+
     /// The file system is damaged at one place.
     #[error(transparent)]
     Damaged(#[from] Damage),

@@ -4,9 +4,12 @@
 //! leaf for a block, and knows where that leaf ends; the next search starts
 //! there. So the depth is bounded, each step makes progress, and a damaged leaf
 //! does not hide the others.
+//!
+//! A node whose records are out of order or overlap is damaged as a whole, as in
+//! the kernel: a binary search in it would find holes where there is data.
 
 use super::{
-    Damage, DamageKind, Error, Inode, Structure,
+    Damage, DamageKind, Error, Ext4, Inode, Structure,
     checksum::crc32c,
     fields::{Fields, join},
     runs::{BlockRun, RunKind},
@@ -52,25 +55,16 @@ impl Leaf {
         let Some(extent) = after.checked_sub(1).and_then(|last| self.node.record(last)) else {
             return Ok(Some(hole(end)));
         };
-        let damaged = |problem| Damage::new(Structure::BlockMap, problem).of(inode.number);
-
         let start = u64::from(extent.u32(0));
-        let (length, written) = match extent.u16(4) {
-            0 => return Err(damaged(DamageKind::Size(0))),
-            length if length <= MAX_WRITTEN => (length, true),
-            length => (length.saturating_sub(MAX_WRITTEN), false),
-        };
+        let (length, written) = extent_length(extent);
         let skipped = from.saturating_sub(start);
-        let Some(length) = u64::from(length)
-            .checked_sub(skipped)
-            .filter(|left| *left > 0)
-        else {
+        let Some(length) = length.checked_sub(skipped).filter(|left| *left > 0) else {
             return Ok(Some(hole(end)));
         };
         if from.saturating_add(length) > end {
-            return Err(damaged(DamageKind::Order));
+            return Err(self.node.damaged(inode, DamageKind::Order));
         }
-        let first = join(extent.u16(6).into(), extent.u32(8)).saturating_add(skipped);
+        let first = extent_start(extent).saturating_add(skipped);
         Ok(Some(BlockRun {
             length,
             place: if written {
@@ -80,6 +74,21 @@ impl Leaf {
             },
         }))
     }
+}
+
+/// Checks the root of a tree, and that a file may contain the blocks to which it
+/// points.
+pub(super) fn check_root(ext4: &Ext4, inode: &Inode) -> Result<(), Damage> {
+    let root = Node::root(inode)?;
+    for number in 0..root.entries {
+        let record = root.record(number).unwrap_or(Fields(&[]));
+        let (block, length) = match root.depth {
+            0 => (extent_start(record), extent_length(record).0),
+            _ => (child_block(record), 1),
+        };
+        ext4.check_blocks(inode, block, length)?;
+    }
+    Ok(())
 }
 
 /// Returns the leaf for a block of the file, or `None` beyond the last block
@@ -100,8 +109,11 @@ pub(super) fn leaf(store: &Store, inode: &Inode, from: u64) -> Result<Option<Lea
             return Err(node.damaged(inode, DamageKind::Order).into());
         }
         let index = node.record(chosen).unwrap_or(Fields(&[]));
-        let block = join(index.u16(8).into(), index.u32(4));
-        node = Node::child(store, inode, block, node.depth)?;
+        let start = index.u32(0);
+        node = Node::child(store, inode, child_block(index), node.depth)?;
+        if node.record(0).is_some_and(|first| first.u32(0) != start) {
+            return Err(node.damaged(inode, DamageKind::Order).into());
+        }
     }
     Ok(Some(Leaf { node, end }))
 }
@@ -173,10 +185,33 @@ impl Node {
         if !fits || (depth > 0 && entries == 0) {
             return Err(node.damaged(inode, DamageKind::Size(entries.into())));
         }
-        Ok(Self {
+        let node = Self {
             entries: entries.into(),
             ..node
-        })
+        };
+        node.check_order(inode)?;
+        Ok(node)
+    }
+
+    /// Checks that each record starts behind the one before it.
+    fn check_order(&self, inode: &Inode) -> Result<(), Damage> {
+        let mut end = 0;
+        for number in 0..self.entries {
+            let record = self.record(number).unwrap_or(Fields(&[]));
+            let start = u64::from(record.u32(0));
+            let length = match self.depth {
+                0 => extent_length(record).0,
+                _ => 1,
+            };
+            if length == 0 {
+                return Err(self.damaged(inode, DamageKind::Size(0)));
+            }
+            if start < end {
+                return Err(self.damaged(inode, DamageKind::Order));
+            }
+            end = start.saturating_add(length);
+        }
+        Ok(())
     }
 
     fn bytes(&self) -> &[u8] {
@@ -210,6 +245,24 @@ impl Node {
 
     fn damaged(&self, inode: &Inode, problem: DamageKind) -> Damage {
         damage(inode, self.block, problem)
+    }
+}
+
+/// Returns the first block of an extent on the disk.
+fn extent_start(extent: Fields<'_>) -> u64 {
+    join(extent.u16(6).into(), extent.u32(8))
+}
+
+/// Returns the block to which a record of an inner node points.
+fn child_block(index: Fields<'_>) -> u64 {
+    join(index.u16(8).into(), index.u32(4))
+}
+
+/// Returns the number of blocks of an extent, and whether they are written.
+fn extent_length(extent: Fields<'_>) -> (u64, bool) {
+    match extent.u16(4) {
+        length if length <= MAX_WRITTEN => (length.into(), true),
+        length => (length.saturating_sub(MAX_WRITTEN).into(), false),
     }
 }
 

@@ -22,6 +22,7 @@ const NEEDS_RECOVERY: u32 = 0x4;
 const META_BG: u32 = 0x10;
 const SIXTY_FOUR_BIT: u32 = 0x80;
 const MMP: u32 = 0x100;
+const FLEX_BG: u32 = 0x200;
 const CHECKSUM_SEED: u32 = 0x2000;
 const LARGE_DIR: u32 = 0x4000;
 
@@ -53,7 +54,7 @@ const INCOMPATIBLE: &Names = &[
     (0x40, "extent"),
     (SIXTY_FOUR_BIT, "64bit"),
     (MMP, "mmp"),
-    (0x200, "flex_bg"),
+    (FLEX_BG, "flex_bg"),
     (0x400, "ea_inode"),
     (0x1000, "dirdata"),
     (CHECKSUM_SEED, "metadata_csum_seed"),
@@ -91,7 +92,7 @@ const READABLE: u32 = FILE_TYPE
     | 0x40
     | SIXTY_FOUR_BIT
     | MMP
-    | 0x200
+    | FLEX_BG
     | 0x400
     | CHECKSUM_SEED
     | LARGE_DIR
@@ -148,6 +149,11 @@ impl Features {
 
     pub(super) fn multiple_mount_protection(self) -> bool {
         self.incompatible & MMP != 0
+    }
+
+    /// Whether bitmaps and inode tables can be outside of their group.
+    pub(super) fn flexible_groups(self) -> bool {
+        self.incompatible & FLEX_BG != 0
     }
 
     pub(super) fn checksum_seed(self) -> bool {

@@ -1,11 +1,12 @@
 use std::fmt;
 
 use super::{
-    Damage, DamageKind, Error, JournalState, Options, Structure, SuperblockCopy,
+    Checksums, Damage, DamageKind, Error, JournalState, Options, Structure, SuperblockCopy,
     fields::to_u64,
     journal,
     store::Store,
     superblock::{self, Superblock},
+    system_zone::SystemZone,
 };
 use crate::ReadAt;
 
@@ -17,6 +18,8 @@ pub struct Ext4 {
     pub(super) store: Store,
     pub(super) options: Options,
     pub(super) journal: JournalState,
+    pub(super) zone: SystemZone,
+    damage: Vec<Damage>,
 }
 
 impl Ext4 {
@@ -44,7 +47,7 @@ impl Ext4 {
     pub fn open(blocks: impl ReadAt + 'static, options: Options) -> Result<Self, Error> {
         let blocks: Box<dyn ReadAt> = Box::new(blocks);
         let superblock = match options.superblock {
-            SuperblockCopy::Primary => read_superblock(&*blocks, superblock::OFFSET, &options)?,
+            SuperblockCopy::Primary => read_primary(&*blocks, &options)?,
             SuperblockCopy::Backup => find_backup(&*blocks, &options)?,
         };
         let mut ext4 = Self {
@@ -52,6 +55,8 @@ impl Ext4 {
             superblock,
             options,
             journal: JournalState::None,
+            zone: SystemZone::default(),
+            damage: Vec::new(),
         };
         let from_backup = options.superblock == SuperblockCopy::Backup;
         let (state, overlay) = journal::recover(&ext4, from_backup)?;
@@ -61,7 +66,20 @@ impl Ext4 {
         if replayed && !from_backup {
             ext4.read_superblock_again()?;
         }
+        if options.checksums == Checksums::Check {
+            let (zone, damage) = ext4.scan_groups();
+            ext4.zone = zone;
+            ext4.damage.extend(damage);
+            ext4.damage.extend(journal::damage(&ext4));
+        }
         Ok(ext4)
+    }
+
+    /// Returns damage that was found when the file system was opened and for
+    /// which the kernel would refuse to mount it. The rest can still be read,
+    /// but is older than it should be if the journal is damaged.
+    pub fn damage(&self) -> &[Damage] {
+        &self.damage
     }
 
     /// Returns the byte ranges of the file system that are read from the
@@ -117,22 +135,55 @@ fn read_superblock(
     Ok(superblock)
 }
 
-/// Reads the backup superblock in group 1. The length of a group depends on the
-/// block size: it has as many blocks as one block has bits.
+/// Reads the primary superblock. If it is missing but a backup exists, it is
+/// damaged: the file system is there.
+fn read_primary(blocks: &dyn ReadAt, options: &Options) -> Result<Superblock, Error> {
+    match read_superblock(blocks, superblock::OFFSET, options) {
+        Err(Error::NoExtFileSystem) if has_backup_superblock(blocks) => {
+            Err(Damage::new(Structure::Superblock, DamageKind::Magic).into())
+        }
+        result => result,
+    }
+}
+
+/// Returns whether there is an intact backup superblock.
+pub(crate) fn has_backup_superblock(blocks: &dyn ReadAt) -> bool {
+    find_backup(blocks, &Options::default()).is_ok()
+}
+
+/// The groups that have a backup superblock, unless the file system has other
+/// ones (`sparse_super2`).
+const BACKUP_GROUPS: [u16; 5] = [1, 3, 5, 7, 9];
+
+/// Reads the first intact backup superblock. The length of a group depends on
+/// the block size: it has as many blocks as one block has bits.
 fn find_backup(blocks: &dyn ReadAt, options: &Options) -> Result<Superblock, Error> {
     let mut problem = Error::NoExtFileSystem;
-    for power in 0..=6 {
-        let block_size = 1024_u64 << power;
-        let first_data_block = u64::from(power == 0);
-        let block = block_size
-            .saturating_mul(8)
-            .saturating_add(first_data_block);
-        match read_superblock(blocks, block.saturating_mul(block_size), options) {
-            Ok(found) if u64::from(found.block_size) == block_size && found.group == 1 => {
-                return Ok(found);
+    let options = Options {
+        superblock: SuperblockCopy::Backup,
+        ..*options
+    };
+    for group in BACKUP_GROUPS {
+        for power in 0..=6 {
+            let block_size = 1024_u64 << power;
+            let first_data_block = u64::from(power == 0);
+            let block = block_size
+                .saturating_mul(8)
+                .saturating_mul(group.into())
+                .saturating_add(first_data_block);
+            let offset = block.saturating_mul(block_size);
+            match read_superblock(blocks, offset, &options) {
+                // File systems of revision 0 do not record the group.
+                Ok(mut found)
+                    if u64::from(found.block_size) == block_size
+                        && [0, group].contains(&found.group) =>
+                {
+                    found.group = group;
+                    return Ok(found);
+                }
+                Ok(_) | Err(Error::NoExtFileSystem) => {}
+                Err(error) => problem = error,
             }
-            Ok(_) | Err(Error::NoExtFileSystem) => {}
-            Err(error) => problem = error,
         }
     }
     Err(problem)

@@ -2,14 +2,44 @@ use super::{
     Damage, DamageKind, Error, Ext4, Structure,
     checksum::{crc32c, crc32c_without},
     fields::{Fields, join},
+    store::Bytes,
     superblock::{self, Superblock},
 };
 
 const CHECKSUM: usize = 0x1e;
 
+/// A group descriptor whose checksum matches.
+pub(super) struct Descriptor {
+    bytes: Bytes,
+    /// The block that contains it.
+    pub(super) block: u64,
+}
+
+impl Descriptor {
+    /// Returns a block number whose upper half is stored separately, if at all.
+    pub(super) fn block_number(&self, low: usize, high: usize) -> u64 {
+        let fields = Fields(&self.bytes);
+        let high = match self.bytes.len() {
+            64.. => fields.u32(high),
+            _ => 0,
+        };
+        join(high, fields.u32(low))
+    }
+}
+
 impl Ext4 {
     /// Returns the first block of the inode table of a group.
     pub(super) fn inode_table(&self, group: u32) -> Result<u64, Error> {
+        let descriptor = self.descriptor(group)?;
+        let table = descriptor.block_number(0x8, 0x28);
+        if table == 0 || table >= self.superblock.blocks {
+            let damage = Damage::new(Structure::Group, DamageKind::Block(table));
+            return Err(damage.at(descriptor.block).into());
+        }
+        Ok(table)
+    }
+
+    pub(super) fn descriptor(&self, group: u32) -> Result<Descriptor, Error> {
         let damaged = |problem| Damage::new(Structure::Group, problem);
         let layout = &self.superblock;
         if group >= layout.groups {
@@ -26,20 +56,14 @@ impl Ext4 {
             .ok_or_else(|| damaged(DamageKind::Block(block)))?;
 
         let bytes = self.store.bytes(offset, length)?;
-        let fields = Fields(&bytes);
         if let Some(seed) = layout.seed {
             let seed = crc32c(seed, &group.to_le_bytes());
             let sum = crc32c_without(seed, &bytes, CHECKSUM, size_of::<u16>());
-            if sum & 0xffff != u32::from(fields.u16(CHECKSUM)) {
+            if sum & 0xffff != u32::from(Fields(&bytes).u16(CHECKSUM)) {
                 return Err(damaged(DamageKind::Checksum).at(block).into());
             }
         }
-        let high = if length >= 64 { fields.u32(0x28) } else { 0 };
-        let table = join(high, fields.u32(0x8));
-        if table == 0 || table >= layout.blocks {
-            return Err(damaged(DamageKind::Block(table)).at(block).into());
-        }
-        Ok(table)
+        Ok(Descriptor { bytes, block })
     }
 }
 
@@ -65,7 +89,8 @@ fn descriptor_block(layout: &Superblock, group: u32, per_block: u32) -> Option<u
         .checked_add(u64::from(shifted))
 }
 
-fn first_block(layout: &Superblock, group: u32) -> Option<u64> {
+/// Returns the first block of a group.
+pub(super) fn first_block(layout: &Superblock, group: u32) -> Option<u64> {
     u64::from(group)
         .checked_mul(layout.blocks_per_group.into())?
         .checked_add(layout.first_data_block.into())

@@ -2,7 +2,7 @@
 //! double indirect and a triple indirect block.
 
 use super::{
-    Error, Inode, Structure,
+    Damage, Error, Ext4, Inode, Structure,
     fields::{Fields, to_usize},
     runs::{BlockRun, RunKind},
     store::Store,
@@ -12,6 +12,15 @@ use super::{
 const DIRECT: u64 = 12;
 
 const POINTER: usize = size_of::<u32>();
+
+/// Checks that a file may contain the direct blocks.
+pub(super) fn check_root(ext4: &Ext4, inode: &Inode) -> Result<(), Damage> {
+    let blocks = (0..to_usize(DIRECT)).map(|number| u64::from(pointer(&inode.map, number)));
+    for block in blocks.filter(|block| *block != 0) {
+        ext4.check_blocks(inode, block, 1)?;
+    }
+    Ok(())
+}
 
 /// Returns the run at a block of the file, within one indirect block, or `None`
 /// beyond the last block that can be mapped.

@@ -14,13 +14,14 @@ impl Ext4 {
         let damaged = |problem| Damage::new(Structure::InlineData, problem).of(inode.number);
         let bytes = self.inode_bytes(inode.number)?;
         let mut data = inode.map.to_vec();
-        let more = AttributeArea::of_inode(&bytes, inode)
+        let area = AttributeArea::of_inode(&bytes, inode);
+        if let Some(area) = area {
+            area.check(&self.superblock).map_err(damaged)?;
+        }
+        let more = area
             .into_iter()
-            .flat_map(|area| area.entries().map(move |entry| (area, entry)))
-            .find_map(|(area, entry)| {
-                let entry = entry.ok()?;
-                (entry.prefix == SYSTEM && entry.name == DATA).then_some((area, entry))
-            });
+            .flat_map(|area| area.entries().flatten().map(move |entry| (area, entry)))
+            .find(|(_, entry)| entry.prefix == SYSTEM && entry.name == DATA);
         match more {
             Some((area, entry)) => data.extend_from_slice(
                 area.value(&entry)

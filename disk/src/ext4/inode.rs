@@ -1,5 +1,5 @@
 use super::{
-    Damage, DamageKind, Error, Ext4, Kind, Structure, Timestamp,
+    Checksums, Damage, DamageKind, Error, Ext4, Kind, Structure, Timestamp,
     checksum::crc32c,
     fields::{Fields, join},
     store::Bytes,
@@ -120,6 +120,10 @@ impl Inode {
             return Err(damaged(DamageKind::Size(size)));
         }
         let map = fields.array(0x28);
+        let attributes_high = match superblock.features.sixty_four_bit() {
+            true => fields.u16(0x76),
+            false => 0,
+        };
         Ok(Self {
             number,
             kind,
@@ -139,7 +143,7 @@ impl Inode {
             device: device(kind, &map),
             map,
             extra,
-            attributes: join(fields.u16(0x76).into(), fields.u32(0x68)),
+            attributes: join(attributes_high.into(), fields.u32(0x68)),
             seed,
         })
     }
@@ -150,9 +154,14 @@ impl Ext4 {
     ///
     /// # Errors
     ///
-    /// See [`Ext4::inode`].
+    /// See [`Ext4::inode`]; [`Error::Damaged`] if it is not a directory.
     pub fn root(&self) -> Result<Inode, Error> {
-        self.inode(ROOT)
+        let root = self.inode(ROOT)?;
+        if root.kind != Kind::Directory {
+            let problem = DamageKind::Missing;
+            return Err(Damage::new(Structure::Directory, problem).of(ROOT).into());
+        }
+        Ok(root)
     }
 
     /// Returns an inode by its number.
@@ -160,10 +169,26 @@ impl Ext4 {
     /// # Errors
     ///
     /// [`Error::Damaged`] if the number is out of range or the inode is unused
-    /// or invalid; [`Error::Read`].
+    /// or invalid, or, unless checksums are ignored, if the root of its block
+    /// map or an extended attribute in it is; [`Error::Read`].
     pub fn inode(&self, number: u32) -> Result<Inode, Error> {
+        let inode = self.inode_or_value(number)?;
+        if inode.is_attribute() && self.options.checksums == Checksums::Check {
+            let problem = DamageKind::Flags(inode.flags);
+            return Err(Damage::new(Structure::Inode, problem).of(number).into());
+        }
+        Ok(inode)
+    }
+
+    /// Returns an inode, also one that stores the value of an extended
+    /// attribute, to which no name may point.
+    pub(super) fn inode_or_value(&self, number: u32) -> Result<Inode, Error> {
         let bytes = self.inode_bytes(number)?;
-        Ok(Inode::parse(&self.superblock, number, &bytes)?)
+        let inode = Inode::parse(&self.superblock, number, &bytes)?;
+        if self.options.checksums == Checksums::Check {
+            self.check_inode(&inode, &bytes)?;
+        }
+        Ok(inode)
     }
 
     pub(super) fn inode_bytes(&self, number: u32) -> Result<Bytes, Error> {

@@ -14,13 +14,15 @@ pub struct Options {
     pub superblock: SuperblockCopy,
 }
 
-/// Whether to check metadata checksums, if the file system has them.
+/// Whether to check inodes as the kernel does, and metadata checksums if the file
+/// system has them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Checksums {
-    /// A structure with a wrong checksum is damaged.
+    /// A structure with a wrong checksum is damaged, and an inode that the
+    /// kernel would reject cannot be read.
     #[default]
     Check,
-    /// Checksums are ignored.
+    /// Checksums are ignored, and an inode is read as far as it is intact.
     Ignore,
 }
 
@@ -40,6 +42,7 @@ pub enum SuperblockCopy {
     /// The primary superblock.
     #[default]
     Primary,
-    /// The backup in block group 1, with the group descriptors next to it.
+    /// The first intact backup, with the group descriptors next to it: in block
+    /// group 1, 3, 5, 7 or 9.
     Backup,
 }

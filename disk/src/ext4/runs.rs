@@ -1,5 +1,5 @@
 use super::{
-    Damage, DamageKind, Error, Ext4, Inode, Structure,
+    Damage, Error, Ext4, Inode,
     extents::{self, Leaf},
     indirect,
 };
@@ -122,14 +122,8 @@ impl Runs<'_> {
             .min(left);
         let used = within.saturating_add(length).div_ceil(block_size.max(1));
         let start = |first| {
-            self.ext4
-                .store
-                .offset(first, used)
-                .and_then(|start| start.checked_add(within))
-                .ok_or_else(|| {
-                    let problem = DamageKind::Block(first);
-                    Damage::new(Structure::BlockMap, problem).of(self.inode.number)
-                })
+            let start = self.ext4.check_blocks(&self.inode, first, used)?;
+            Ok::<_, Damage>(start.saturating_add(within))
         };
         let place = match run.place {
             RunKind::Data(first) => RunPlace::Data(start(first)?),

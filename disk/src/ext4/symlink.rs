@@ -32,17 +32,23 @@ impl Ext4 {
             });
         }
         let length = to_usize(inode.size);
+        let damaged = |problem| Damage::new(Structure::Symlink, problem).of(number);
         let target = if is_fast(inode) {
+            // The target must end where the size says.
+            if inode.map.get(length).is_some_and(|byte| *byte != 0) {
+                return Err(damaged(DamageKind::Size(inode.size)).into());
+            }
             inode.map.get(..length).unwrap_or_default().to_vec()
+        } else if inode.size >= self.superblock.block_size.into() {
+            // A target has at most one block, with the zero byte that ends it.
+            return Err(damaged(DamageKind::Size(inode.size)).into());
         } else {
             let mut target = vec![0; length];
             self.read_any(inode, 0, &mut target)?;
             target
         };
         if target.is_empty() || target.contains(&0) {
-            return Err(Damage::new(Structure::Symlink, DamageKind::Name)
-                .of(number)
-                .into());
+            return Err(damaged(DamageKind::Name).into());
         }
         Ok(target)
     }

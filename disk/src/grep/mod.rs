@@ -29,6 +29,7 @@ pub struct Grep {
     pattern: String,
     ignore_case: bool,
     literal: bool,
+    binary_lines: bool,
     walk: WalkOptions,
 }
 
@@ -41,6 +42,7 @@ impl Grep {
             pattern: pattern.into(),
             ignore_case: false,
             literal: false,
+            binary_lines: false,
             walk: WalkOptions::new(),
         }
     }
@@ -56,6 +58,14 @@ impl Grep {
     #[must_use]
     pub fn literal(mut self) -> Self {
         self.literal = true;
+        self
+    }
+
+    /// Returns a match for each matching line of a binary file, instead of one
+    /// for the file, to count them.
+    #[must_use]
+    pub fn binary_lines(mut self) -> Self {
+        self.binary_lines = true;
         self
     }
 
@@ -85,7 +95,8 @@ impl Grep {
 pub enum GrepMatch {
     /// A matching line of a text file.
     Line(MatchedLine),
-    /// A match in a binary file, which is reported once and without the line.
+    /// A match in a binary file, without the line. It is reported once for the
+    /// file, unless [`Grep::binary_lines`] is set.
     Binary {
         /// The path of the file, relative to the root.
         path: PathBuf,
@@ -125,6 +136,7 @@ impl Disk {
             disk: self,
             entries: self.walk(path, grep.walk.clone().without_names())?,
             regex,
+            binary_lines: grep.binary_lines,
             search: None,
         })
     }
@@ -135,6 +147,7 @@ pub struct GrepMatches<'d> {
     disk: &'d Disk,
     entries: DiskEntries<'d>,
     regex: Regex,
+    binary_lines: bool,
     /// The file being searched.
     search: Option<Search<'d>>,
 }
@@ -167,7 +180,7 @@ impl GrepMatches<'_> {
                 Ok(_) => continue,
                 Err(problem) => return Some(Err(problem)),
             };
-            match Search::new(self.disk, entry) {
+            match Search::new(self.disk, entry, self.binary_lines) {
                 Ok(search) => self.search = Some(search),
                 Err(problem) => return Some(Err(problem)),
             }

@@ -42,6 +42,8 @@ pub(super) struct Search<'d> {
     /// The offset of the current line in the file.
     line_offset: u64,
     is_binary: bool,
+    /// Whether each matching line of a binary file is a match.
+    binary_lines: bool,
     is_at_end: bool,
 }
 
@@ -53,7 +55,11 @@ pub(super) enum SearchStep {
 }
 
 impl<'d> Search<'d> {
-    pub(super) fn new(disk: &'d Disk, entry: Entry) -> Result<Self, DiskProblem> {
+    pub(super) fn new(
+        disk: &'d Disk,
+        entry: Entry,
+        binary_lines: bool,
+    ) -> Result<Self, DiskProblem> {
         let path = entry.path.as_os_str().as_bytes();
         // A walk returned the entry, so its inode number fits.
         let inode = disk.ext4.inode(u32::try_from(entry.inode).unwrap_or(0));
@@ -70,6 +76,7 @@ impl<'d> Search<'d> {
             lines: 0,
             line_offset: 0,
             is_binary: false,
+            binary_lines,
             is_at_end: false,
         })
     }
@@ -101,7 +108,9 @@ impl<'d> Search<'d> {
                 self.lines += 1;
                 self.line_offset = self.offset + self.start as u64;
             }
-            if let Some(GrepMatch::Binary { .. }) = found {
+            if let Some(GrepMatch::Binary { .. }) = found
+                && !self.binary_lines
+            {
                 // Report one match per binary file.
                 self.buffer.clear();
                 self.start = 0;

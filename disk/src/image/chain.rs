@@ -55,7 +55,7 @@ pub(super) fn open_chain(path: &Path, options: &OpenOptions) -> Result<Chain, Im
     let allowed = allowed_folders(&source, options)?;
     let format = match options.format {
         Some(format) => format,
-        None => Format::detect(&source).map_err(ImageError::read(path))?,
+        None => Format::detect(&source)?,
     };
     let mut chain = Chain {
         top: OpenLayer::open(source, format)?,
@@ -115,7 +115,7 @@ fn backing_format(
     // Without a recorded format, a backing file is raw. But if it looks like
     // qcow2, the missing format is more likely a mistake: reading it as raw
     // would show the qcow2 tables as a disk.
-    match Format::detect(source).map_err(ImageError::read(&source.path))? {
+    match Format::detect(source)? {
         Format::Raw => Ok(Format::Raw),
         Format::Qcow2 => Err(refused("")),
     }

@@ -69,6 +69,7 @@ pub fn create_child(
         size,
         allocated: metadata.blocks() * 512,
         sealed: false,
+        corrupt: false,
     })
 }
 

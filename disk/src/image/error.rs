@@ -3,6 +3,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use super::foreign_format::ForeignFormat;
+
 /// An error from opening, reading or creating an image.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -121,6 +123,16 @@ pub enum ImageError {
         path: PathBuf,
         /// The feature.
         feature: String,
+    },
+
+    /// The image has an unsupported format. Set the format to read a raw disk
+    /// that only looks like one.
+    #[error("{path:?} is {format}")]
+    Foreign {
+        /// The image.
+        path: PathBuf,
+        /// The format.
+        format: ForeignFormat,
     },
 
     /// The image is larger than supported.

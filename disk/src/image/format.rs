@@ -1,6 +1,6 @@
-use std::{fmt, io, os::unix::fs::FileExt as _};
+use std::fmt;
 
-use super::source::Source;
+use super::{error::ImageError, foreign_format::ForeignFormat, source::Source};
 
 /// The format of an image file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,13 +32,24 @@ impl Format {
     }
 
     /// Detects the format from the first bytes, which a guest may have forged.
-    pub(super) fn detect(source: &Source) -> io::Result<Self> {
+    ///
+    /// # Errors
+    ///
+    /// [`ImageError::Foreign`]; [`ImageError::Read`].
+    pub(super) fn detect(source: &Source) -> Result<Self, ImageError> {
         let mut magic = [0; 4];
-        match source.file.read_exact_at(&mut magic, 0) {
-            Ok(()) if magic == super::qcow2::MAGIC => Ok(Self::Qcow2),
-            Ok(()) => Ok(Self::Raw),
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(Self::Raw),
-            Err(error) => Err(error),
+        let read = source.read_padded(0, &mut magic);
+        read.map_err(ImageError::read(&source.path))?;
+        if magic == super::qcow2::MAGIC {
+            return Ok(Self::Qcow2);
+        }
+        let foreign = ForeignFormat::detect(source);
+        match foreign.map_err(ImageError::read(&source.path))? {
+            Some(format) => Err(ImageError::Foreign {
+                path: source.path.clone(),
+                format,
+            }),
+            None => Ok(Self::Raw),
         }
     }
 }

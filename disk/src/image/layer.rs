@@ -25,6 +25,9 @@ pub struct Layer {
     pub allocated: u64,
     /// Whether it has no write permission: see [`seal`](super::seal()).
     pub sealed: bool,
+    /// Whether QEMU found it inconsistent and marked it as corrupt: a part of
+    /// its data may be wrong. `qemu-img check -r all` repairs it.
+    pub corrupt: bool,
 }
 
 /// An open layer.
@@ -87,6 +90,7 @@ impl OpenLayer {
             // `st_blocks` counts units of 512 bytes: stat(2).
             allocated: metadata.blocks() * 512,
             sealed: metadata.mode() & 0o222 == 0,
+            corrupt: self.header.as_ref().is_some_and(|header| header.corrupt),
         })
     }
 }

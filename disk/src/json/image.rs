@@ -11,6 +11,7 @@ impl Serialize for Layer {
         map.serialize_entry("size", &self.size)?;
         map.serialize_entry("allocated", &self.allocated)?;
         map.serialize_entry("sealed", &self.sealed)?;
+        map.serialize_entry("corrupt", &self.corrupt)?;
         map.end()
     }
 }

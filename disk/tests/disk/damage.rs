@@ -173,9 +173,17 @@ fn a_file_whose_map_leads_nowhere_is_left_out_and_its_neighbours_are_not() {
     let walk = WalkOptions::new().with_sha256().glob("src/*.rs");
     let entries = disk.walk("/", walk).unwrap();
     assert_eq!(entries.filter(Result::is_err).count(), 2);
+    let export = disk.export("/", sample.path("part"));
+    let exported = export.exclude("large*").exclude("/data/").run().unwrap();
+    assert_eq!(exported.problem_count, 2);
     let (old, new) = (DiffSide::folder(sample.tree()), DiffSide::disk(&disk, "/"));
     let comparison = Comparison::new(old, new).exclude("/lost+found/");
     let diff = comparison.run().unwrap();
     assert!(diff.is_empty(), "{:?}", diff.changes());
     assert_eq!(diff.problem_count(), 4);
+    let (old, new) = (DiffSide::folder(sample.tree()), DiffSide::disk(&disk, "/"));
+    let comparison = Comparison::new(old, new)
+        .exclude("large*")
+        .exclude("/data/");
+    assert_eq!(comparison.run().unwrap().problem_count(), 2);
 }

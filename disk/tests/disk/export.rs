@@ -6,7 +6,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use vmcell_disk::{ArchiveFormat, Comparison, DiffSide, DiskError, TreeError, TreeLimits};
+use vmcell_disk::{
+    ArchiveFormat, Comparison, DiffSide, DiskError, DiskProblem, EntryKind, Find, TreeError,
+    TreeLimits,
+};
 
 use crate::{
     destination_cases::{Cases, Method},
@@ -113,11 +116,11 @@ fn an_archive_has_the_same_files() {
 }
 
 #[test]
-fn a_tree_that_is_too_large_is_cut_off_and_no_file_is_half_there() {
+fn a_tree_with_too_many_entries_is_cut_off_and_no_file_is_half_there() {
     let sample = Sample::new();
     let disk = sample.open();
     let mut limits = TreeLimits::default();
-    limits.bytes = 1_000_000;
+    limits.entries = 1;
     let to = sample.path("out");
     let error = disk.export("data", &to).limits(limits).run().unwrap_err();
     let is_limit = matches!(error, DiskError::Tree(TreeError::Limit { .. }));
@@ -127,6 +130,34 @@ fn a_tree_that_is_too_large_is_cut_off_and_no_file_is_half_there() {
     let export = disk.export_archive("data", &archive, ArchiveFormat::Tar);
     assert!(export.limits(limits).run().is_err());
     assert!(!archive.exists());
+}
+
+#[test]
+fn a_file_that_is_too_large_is_left_out_and_its_neighbours_are_whole() {
+    let sample = Sample::new();
+    let disk = sample.open();
+    let mut limits = TreeLimits::default();
+    limits.bytes = 1_000_000;
+    let to = sample.path("out");
+    let exported = disk.export("/", &to).limits(limits).run().unwrap();
+    let is_limit = |problem: &DiskProblem| problem.error.code() == "limit";
+    assert!(exported.problems.iter().all(is_limit));
+    let left_out: Vec<_> = exported.problems.iter().map(|it| &it.path).collect();
+    assert!(left_out.contains(&&"data/large".into()), "{left_out:?}");
+    for entry in disk.find("/", Find::new().kind(EntryKind::File)).unwrap() {
+        let path = entry.unwrap().path;
+        match left_out.contains(&&path) {
+            true => assert!(!to.join(&path).exists(), "{path:?}"),
+            false => assert!(fs::read(to.join(&path)).unwrap() == disk.read(&path).unwrap()),
+        }
+    }
+    // An archive stores holes as zeros, so that the sparse file is too large.
+    let archive = sample.path("out.tar");
+    let export = disk.export_archive("/", &archive, ArchiveFormat::Tar);
+    let exported = export.limits(limits).run().unwrap();
+    let left_out: Vec<_> = exported.problems.iter().map(|it| &it.path).collect();
+    assert!(left_out.contains(&&"data/sparse".into()), "{left_out:?}");
+    assert!(exported.received.entries > 5 && archive.exists());
 }
 
 #[test]

@@ -45,14 +45,16 @@ pub(crate) fn cat(arguments: &CatArguments) -> anyhow::Result<u8> {
     let disk = arguments.options.open(&arguments.image)?;
     let mut out = SafeStdout::new();
     let mut problems = Problems::new(false);
-    let written = arguments.paths.iter().try_for_each(|path| {
+    let mut written = problems.add_disk(&disk, &mut out);
+    let mut print = |path: &PathBuf| {
         let path = absolute(path);
         match copy(&disk, &path, arguments, &mut out) {
             Ok(()) => Ok(()),
             Err(Failure::Read(error)) => problems.add_at(&path, &error, &mut out),
             Err(Failure::Write(error)) => Err(error),
         }
-    });
+    };
+    written = written.and_then(|()| arguments.paths.iter().try_for_each(&mut print));
     let code = out.finish(written)?;
     Ok(problems.finish(code))
 }

@@ -81,13 +81,17 @@ pub(crate) fn diff(arguments: &DiffArguments) -> anyhow::Result<u8> {
         )
         .into());
     }
-    let old = arguments.side(old.as_ref(), &arguments.old);
-    let new = arguments.side(new.as_ref(), &arguments.new);
+    let disks = (old.as_ref(), new.as_ref());
+    let old = arguments.side(disks.0, &arguments.old);
+    let new = arguments.side(disks.1, &arguments.new);
     let diff = arguments.compare(old, new)?;
 
     let mut out = SafeStdout::new();
     let mut problems = Problems::new(arguments.json);
     let mut written = arguments.print(&diff, &mut out);
+    for disk in disks.0.into_iter().chain(disks.1) {
+        written = written.and_then(|()| problems.add_disk(disk, &mut out));
+    }
     for problem in diff.problems() {
         written = written.and_then(|()| problems.add(problem, &mut out));
     }

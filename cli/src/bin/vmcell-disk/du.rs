@@ -65,7 +65,9 @@ pub(crate) fn du(arguments: &DuArguments) -> anyhow::Result<u8> {
     let usages = disk.usage_by_directory(absolute(&arguments.path), depth)?;
     let mut out = SafeStdout::new();
     let mut problems = Problems::new(arguments.json);
-    let written = print(usages, arguments, &mut out, &mut problems);
+    let written = problems
+        .add_disk(&disk, &mut out)
+        .and_then(|()| print(usages, arguments, &mut out, &mut problems));
     let code = out.finish(written)?;
     Ok(problems.finish(code))
 }

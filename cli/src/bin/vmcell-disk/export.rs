@@ -87,10 +87,10 @@ pub(crate) fn export(arguments: &ExportArguments) -> anyhow::Result<u8> {
 
     let mut out = SafeStdout::new();
     let mut problems = Problems::new(arguments.json);
-    let mut written = exported
-        .problems
-        .iter()
-        .try_for_each(|problem| problems.add(problem, &mut out));
+    let mut written = problems.add_disk(&disk, &mut out);
+    for problem in &exported.problems {
+        written = written.and_then(|()| problems.add(problem, &mut out));
+    }
     let more = exported.problem_count - exported.problems.len() as u64;
     written = written.and_then(|()| problems.add_more(more, &mut out));
     let summary = Summary::from(exported.received);

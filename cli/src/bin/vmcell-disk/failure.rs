@@ -8,6 +8,7 @@ use vmcell::disk::{
     ext4::{self, Damage, DamageKind, Structure},
     image::{ImageError, partition::PartitionError},
 };
+use vmcell::tree::{TreeError, TreeLimit};
 use vmcell_cli::{
     exit::TOOL_FAILED,
     show::{SafeStdout, message},
@@ -56,6 +57,14 @@ fn message_with_advice(error: &DiskError) -> String {
             let path = path.trim_start_matches('/');
             format!("there is nothing at /{path}: check the path")
         }
+        DiskError::DanglingLink { path, target } => {
+            let path = path.trim_start_matches('/');
+            format!("/{path} is a symlink to {target}, which does not exist")
+        }
+        DiskError::IsDirectory { path } => {
+            let path = path.trim_start_matches('/');
+            format!("/{path} is a directory: `ls` lists it, `export` copies it")
+        }
         DiskError::WrongKind { path, wanted } => {
             let path = path.trim_start_matches('/');
             format!("/{path} is not a {wanted}: check the path")
@@ -63,20 +72,70 @@ fn message_with_advice(error: &DiskError) -> String {
         DiskError::Partition(PartitionError::Ambiguous(_)) => {
             format!("{error}: choose with --partition N")
         }
-        DiskError::FileSystem(ext4::Error::Damaged(Damage {
-            structure: Structure::Superblock,
-            ..
-        })) => format!("{error}: --backup-superblock reads the backup copy"),
-        DiskError::FileSystem(ext4::Error::Damaged(Damage {
-            problem: DamageKind::Checksum,
-            ..
-        })) => format!("{error}: --ignore-checksums reads it anyway"),
+        DiskError::FileSystem(cause) => match option_to_open(cause) {
+            Some(advice) => format!("{error}: {advice}"),
+            None => error.to_string(),
+        },
+        DiskError::Damaged { path, source } if is_readable_anyway(source) => {
+            format!("{path} is damaged: --ignore-checksums reads it anyway")
+        }
+        DiskError::Tree(TreeError::Limit { what, .. }) => match tree_option_to_raise(*what) {
+            Some(option) => format!("{error}, with {option}"),
+            None => error.to_string(),
+        },
         DiskError::Limit { what, .. } => match option_to_raise(*what) {
             Some(option) => format!("{error}, with {option}"),
             None => error.to_string(),
         },
         _ => error.to_string(),
     }
+}
+
+/// Returns the message about damage of a whole disk that can be read all the
+/// same.
+pub(crate) fn describe_disk_damage(damage: &Damage) -> String {
+    match damage.structure {
+        Structure::Journal => format!(
+            "{damage}: the newest changes may be missing (--ignore-checksums replays what is left, \
+             --ignore-journal nothing)"
+        ),
+        _ => format!("{damage}: the kernel would not mount this file system"),
+    }
+}
+
+/// Returns the option that opens a file system nevertheless. Apart from the
+/// superblock, only the journal is read to open it.
+fn option_to_open(error: &ext4::Error) -> Option<&'static str> {
+    match error {
+        ext4::Error::Damaged(Damage {
+            structure: Structure::Superblock,
+            ..
+        }) => Some("--backup-superblock reads the backup copy"),
+        ext4::Error::Damaged(Damage {
+            problem: DamageKind::Checksum,
+            ..
+        }) => {
+            Some("--ignore-checksums reads it anyway, --ignore-journal does not replay the journal")
+        }
+        ext4::Error::Limit {
+            what: ext4::Limit::Time,
+            ..
+        } => Some("--limit-time SECONDS allows more, --ignore-journal does not replay the journal"),
+        ext4::Error::Damaged(_)
+        | ext4::Error::UnsupportedJournal { .. }
+        | ext4::Error::Limit { .. } => {
+            Some("--ignore-journal reads it as it was before the journal's changes")
+        }
+        _ => None,
+    }
+}
+
+/// Returns whether something damaged can be read with `--ignore-checksums`.
+fn is_readable_anyway(damage: &Damage) -> bool {
+    matches!(
+        damage.problem,
+        DamageKind::Checksum | DamageKind::Deleted | DamageKind::Flags(_)
+    ) || damage.structure == Structure::Attributes
 }
 
 fn describe_image_error(error: &ImageError) -> String {
@@ -98,6 +157,7 @@ fn describe_image_error(error: &ImageError) -> String {
                  allow it with --allow-backing {folder:?}"
             )
         }
+        ImageError::Foreign { .. } => format!("{error} (--format raw reads it as it is)"),
         ImageError::TooManyLayers { limit } => {
             format!("the image has more than {limit} layers, too many to be read")
         }
@@ -105,6 +165,15 @@ fn describe_image_error(error: &ImageError) -> String {
             format!("the image holds more than {limit} bytes of data: --limit-bytes allows more")
         }
         _ => error.to_string(),
+    }
+}
+
+/// Returns the option that raises a limit of an export.
+fn tree_option_to_raise(limit: TreeLimit) -> Option<&'static str> {
+    match limit {
+        TreeLimit::Bytes | TreeLimit::Length => Some("--limit-bytes SIZE"),
+        TreeLimit::Entries => Some("--limit-entries N"),
+        _ => None,
     }
 }
 

@@ -14,13 +14,15 @@ use vmcell_cli::{
 
 use crate::{
     image::{ImageOptions, absolute},
-    listing::{self, Inodes, Style},
+    listing::{self, Inodes, Sizes, Style},
 };
 
 const EXAMPLES: &str = "\
 Examples:
   vmcell-disk find stopped.qcow2 /var --name '*.log' --size +10m
-  vmcell-disk find stopped.qcow2 --type f --newer 2026-01-31T12:00";
+  vmcell-disk find stopped.qcow2 --type f --newer 2026-01-31T12:00
+
+-name, -iname, -type, -size, -newermt, -maxdepth, -ls, -print and -print0 may be typed as for find(1).";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -32,11 +34,19 @@ pub(crate) struct FindArguments {
     #[arg(value_name = "PATH", default_value = "/")]
     path: PathBuf,
     /// Only entries whose name matches PATTERN: `*`, `?` and `[a-z]`.
-    #[arg(long, value_name = "PATTERN")]
+    #[arg(long, value_name = "PATTERN", allow_hyphen_values = true)]
     name: Option<OsString>,
+    /// The same, ignoring the case of ASCII letters.
+    #[arg(
+        long,
+        value_name = "PATTERN",
+        allow_hyphen_values = true,
+        conflicts_with = "name"
+    )]
+    iname: Option<OsString>,
     /// Only entries of this type: f (file), d (directory), l (link), p (pipe),
     /// s (socket), c (character device) or b (block device). Can be repeated.
-    #[arg(long = "type", value_name = "TYPE")]
+    #[arg(long = "type", value_name = "TYPE", value_delimiter = ',')]
     kinds: Vec<Kind>,
     /// Only entries of more (+10m), less (-10m) or exactly (10m) this size.
     #[arg(long, value_name = "[+-]SIZE", allow_hyphen_values = true, value_parser = SizeRange::parse)]
@@ -115,12 +125,13 @@ pub(crate) fn find(arguments: &FindArguments) -> anyhow::Result<u8> {
     let path = absolute(&arguments.path);
     let style = match (arguments.json, arguments.long, arguments.print0) {
         (true, _, _) => Style::Json,
-        (_, true, _) => Style::Long,
+        (_, true, _) => Style::Long(Sizes::Bytes),
         (_, _, true) => Style::NulTerminated,
         _ => Style::Names,
     };
-    let entries = disk.find(&path, arguments.to_find(style))?;
-    listing::print(entries, style, Inodes::Hidden, entry::absolute)
+    let entries = disk.find(&path, arguments.to_find(style));
+    let entries = listing::or_dangling_link(&disk, &path, entries)?;
+    listing::print(&disk, entries, style, Inodes::Hidden, entry::absolute)
 }
 
 impl FindArguments {
@@ -131,12 +142,15 @@ impl FindArguments {
         if self.unsorted {
             walk = walk.unsorted();
         }
-        if !matches!(style, Style::Long | Style::Json) {
+        if !matches!(style, Style::Long(_) | Style::Json) {
             walk = walk.without_names();
         }
         let mut find = Find::new().within(walk);
         if let Some(name) = &self.name {
             find = find.name(name);
+        }
+        if let Some(name) = &self.iname {
+            find = find.name(name).ignore_case();
         }
         for kind in &self.kinds {
             find = find.kind((*kind).into());

@@ -11,7 +11,10 @@ use vmcell::disk::{
 };
 use vmcell_cli::show::{Progress, SafeStdout};
 
-use crate::{image::ImageOptions, interrupt::Interrupt};
+use crate::{
+    image::{ImageOptions, warn_if_corrupt},
+    interrupt::Interrupt,
+};
 
 const EXAMPLES: &str = "\
 Zeroes become holes. The file gets its name when it is complete; an interrupted run leaves nothing.
@@ -39,6 +42,7 @@ pub(crate) fn flatten(arguments: &FlattenArguments) -> anyhow::Result<u8> {
     let interrupt = Interrupt::watch()?;
     let options = arguments.options.image_options(&arguments.image);
     let image = Image::open(&arguments.image, &options).map_err(DiskError::from)?;
+    warn_if_corrupt(&image.layers()?);
     let limit = arguments.options.limits().bytes;
     let bar = Progress::new(Some(image.size()));
     let flattened = image::flatten(&image, &arguments.destination, limit, &mut |progress| {

@@ -88,9 +88,10 @@ pub(crate) fn grep(arguments: &GrepArguments) -> anyhow::Result<u8> {
     let grep = arguments.to_grep();
     // An invalid pattern is an error of the command, not a problem of a path.
     disk.grep("/", &grep)?;
-    let written = paths
-        .iter()
-        .try_for_each(|path| search.path(&disk, path, &grep));
+    let mut written = search.problems.add_disk(&disk, &mut search.out);
+    for path in &paths {
+        written = written.and_then(|()| search.path(&disk, path, &grep));
+    }
     let code = search.out.finish(written)?;
     let found = if search.has_matches { 0 } else { NO_MATCH };
     Ok(match code {
@@ -121,6 +122,9 @@ impl GrepArguments {
         }
         if self.fixed_strings {
             grep = grep.literal();
+        }
+        if self.count {
+            grep = grep.binary_lines();
         }
         grep
     }

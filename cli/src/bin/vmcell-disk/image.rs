@@ -8,10 +8,12 @@ use std::{
 use clap::{Args, ValueEnum, value_parser};
 use vmcell::disk::{
     Disk, DiskError, DiskLimits,
-    image::{Format, OpenOptions},
+    image::{Format, Layer, OpenOptions},
 };
-use vmcell_cli::options::size;
+use vmcell_cli::{options::size, show::name};
 use vmcell_rootfs::Cache;
+
+use crate::failure::report;
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Image options")]
@@ -40,13 +42,14 @@ pub(crate) struct ImageOptions {
 /// Options that only matter for reading a file system.
 #[derive(Debug, Args)]
 struct FileSystemOptions {
-    /// Ignore wrong checksums. The data may be garbage.
+    /// Ignore wrong checksums, and read inodes that the kernel would reject. The
+    /// data may be garbage.
     #[arg(long, hide_short_help = true)]
     ignore_checksums: bool,
     /// Do not replay the journal. The data may be inconsistent.
     #[arg(long, hide_short_help = true)]
     ignore_journal: bool,
-    /// Use the backup superblock if the primary one is damaged.
+    /// Use the first intact backup of the superblock.
     #[arg(long, hide_short_help = true)]
     backup_superblock: bool,
     /// Maximum number of entries to visit. Default: 10000000.
@@ -107,7 +110,9 @@ impl ImageOptions {
         if self.file_system.backup_superblock {
             options = options.backup_superblock();
         }
-        options.open(path)
+        let disk = options.open(path)?;
+        warn_if_corrupt(&disk.layers()?);
+        Ok(disk)
     }
 
     /// Returns options to open an image without reading its file system.
@@ -157,6 +162,17 @@ impl ImageOptions {
             limits.memory = usize::try_from(bytes).unwrap_or(usize::MAX);
         }
         limits
+    }
+}
+
+/// Prints a warning for each layer that QEMU has marked as corrupt.
+pub(crate) fn warn_if_corrupt(layers: &[Layer]) {
+    for layer in layers.iter().filter(|layer| layer.corrupt) {
+        let path = name::printable(&layer.path);
+        report(&format!(
+            "warning: {path} is marked as corrupt, so that a part of the data may be wrong: \
+             `qemu-img check -r all` repairs it"
+        ));
     }
 }
 

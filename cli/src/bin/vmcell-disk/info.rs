@@ -9,8 +9,8 @@ use anyhow::Context;
 use clap::Args;
 use serde_json::{Value, json};
 use vmcell::disk::{
-    DiskError,
-    ext4::Info,
+    Disk, DiskError,
+    ext4::{Damage, Info},
     image::{
         Image, Layer,
         partition::{Partition, partitions},
@@ -43,25 +43,26 @@ pub(crate) struct InfoArguments {
 }
 
 /// What is known about a disk.
-struct DiskReport {
+struct DiskReport<'d> {
     size: u64,
     layers: Vec<Layer>,
     partitions: Vec<Partition>,
+    /// Damage of the whole file system.
+    damage: &'d [Damage],
     /// The file system, or why it cannot be read.
-    file_system: Result<Info, DiskError>,
+    file_system: Result<Info, &'d DiskError>,
 }
 
 pub(crate) fn info(arguments: &InfoArguments) -> anyhow::Result<u8> {
     let options = arguments.options.image_options(&arguments.image);
     let image = Image::open(&arguments.image, &options).map_err(DiskError::from)?;
+    let disk = arguments.options.open(&arguments.image);
     let report = DiskReport {
         size: image.size(),
         layers: image.layers().context("layers")?,
         partitions: partitions(&image).context("partitions")?,
-        file_system: arguments
-            .options
-            .open(&arguments.image)
-            .map(|disk| disk.info()),
+        damage: disk.as_ref().map_or(&[], Disk::damage),
+        file_system: disk.as_ref().map(Disk::info),
     };
     let mut out = SafeStdout::new();
     let written = match arguments.json {
@@ -69,7 +70,13 @@ pub(crate) fn info(arguments: &InfoArguments) -> anyhow::Result<u8> {
         false => report.print(&mut out),
     };
     let code = out.finish(written)?;
+    if !arguments.json {
+        for damage in report.damage {
+            failure::report(&failure::describe_disk_damage(damage));
+        }
+    }
     match &report.file_system {
+        Ok(_) if !report.damage.is_empty() => Ok(INCOMPLETE),
         Ok(_) => Ok(code),
         Err(_) if arguments.json => Ok(INCOMPLETE),
         Err(error) => {
@@ -79,7 +86,7 @@ pub(crate) fn info(arguments: &InfoArguments) -> anyhow::Result<u8> {
     }
 }
 
-impl DiskReport {
+impl DiskReport<'_> {
     fn print(&self, out: &mut SafeStdout) -> io::Result<()> {
         line(out, "size", &size_text(self.size))?;
         if let Ok(info) = &self.file_system {
@@ -121,6 +128,7 @@ impl DiskReport {
             "size": self.size,
             "layers": self.layers,
             "partitions": self.partitions,
+            "damage": self.damage.iter().map(failure::describe_disk_damage).collect::<Vec<_>>(),
             "file_system": null,
         });
         match &self.file_system {

@@ -11,6 +11,7 @@ mod export;
 mod failure;
 mod file_system;
 mod find;
+mod find_options;
 mod flatten;
 mod grep;
 mod image;
@@ -24,7 +25,7 @@ mod sha256;
 mod stat;
 mod tree;
 
-use std::process::ExitCode;
+use std::{env, process::ExitCode};
 
 use clap::{CommandFactory, Parser};
 use vmcell_cli::options::manual;
@@ -32,7 +33,7 @@ use vmcell_cli::options::manual;
 use arguments::{Arguments, CliCommand};
 
 fn main() -> ExitCode {
-    let command = Arguments::parse().command;
+    let command = Arguments::parse_from(find_options::normalize(env::args_os())).command;
     let json = command.json();
     let outcome = match command {
         CliCommand::Ls(arguments) => ls::ls(&arguments),

@@ -3,13 +3,13 @@
 use std::{io, path::Path};
 
 use serde_json::json;
-use vmcell::disk::{DiskError, DiskProblem};
+use vmcell::disk::{Disk, DiskError, DiskProblem};
 use vmcell_cli::{
     exit::INCOMPLETE,
     show::{SafeStdout, name},
 };
 
-use crate::failure::{as_json, describe, report};
+use crate::failure::{describe, describe_disk_damage, report};
 
 /// How many problems are printed one by one.
 const MAX_PRINTED: usize = 20;
@@ -30,6 +30,14 @@ impl Problems {
         }
     }
 
+    /// Adds the damage of a whole disk. Every command does this first.
+    pub(crate) fn add_disk(&mut self, disk: &Disk, out: &mut SafeStdout) -> io::Result<()> {
+        disk.damage().iter().try_for_each(|damage| {
+            let message = describe_disk_damage(damage);
+            self.add_message("damaged", &message, Path::new("/"), out)
+        })
+    }
+
     /// Adds a problem.
     pub(crate) fn add(&mut self, problem: &DiskProblem, out: &mut SafeStdout) -> io::Result<()> {
         self.add_at(&problem.path, &problem.error, out)
@@ -42,14 +50,24 @@ impl Problems {
         error: &DiskError,
         out: &mut SafeStdout,
     ) -> io::Result<()> {
+        self.add_message(error.code(), &describe(error), path, out)
+    }
+
+    fn add_message(
+        &mut self,
+        code: &str,
+        message: &str,
+        path: &Path,
+        out: &mut SafeStdout,
+    ) -> io::Result<()> {
         self.count += 1;
         if self.json {
-            let mut object = as_json(error);
+            let mut object = json!({ "code": code, "message": message });
             name::insert(&mut object, "path", Path::new("/").join(path));
             return out.json(&json!({ "problem": object }));
         }
         if self.first.len() < MAX_PRINTED {
-            self.first.push(describe(error));
+            self.first.push(message.to_owned());
         }
         Ok(())
     }

@@ -50,8 +50,10 @@ pub(crate) fn sha256(arguments: &Sha256Arguments) -> anyhow::Result<u8> {
         out: SafeStdout::new(),
         problems: Problems::new(arguments.json),
     };
-    let mut paths = arguments.paths.iter();
-    let written = paths.try_for_each(|path| printer.path(&disk, &absolute(path)));
+    let mut written = printer.problems.add_disk(&disk, &mut printer.out);
+    for path in &arguments.paths {
+        written = written.and_then(|()| printer.path(&disk, &absolute(path)));
+    }
     let code = printer.out.finish(written)?;
     Ok(printer.problems.finish(code))
 }

@@ -49,7 +49,8 @@ pub(crate) fn stat(arguments: &StatArguments) -> anyhow::Result<u8> {
     let mut out = SafeStdout::new();
     let mut problems = Problems::new(arguments.json);
     let mut is_first = true;
-    let written = arguments.paths.iter().try_for_each(|path| {
+    let mut written = problems.add_disk(&disk, &mut out);
+    let mut print_path = |path: &PathBuf| {
         let path = absolute(path);
         let result = read(&disk, &path, arguments.sha256);
         let (details, attributes) = match result {
@@ -67,7 +68,8 @@ pub(crate) fn stat(arguments: &StatArguments) -> anyhow::Result<u8> {
         let bad = attributes.iter().filter_map(|found| found.as_ref().err());
         bad.into_iter()
             .try_for_each(|problem| problems.add(problem, &mut out))
-    });
+    };
+    written = written.and_then(|()| arguments.paths.iter().try_for_each(&mut print_path));
     let code = out.finish(written)?;
     Ok(problems.finish(code))
 }

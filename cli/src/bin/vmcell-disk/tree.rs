@@ -33,8 +33,11 @@ pub(crate) struct TreeArguments {
     #[arg(value_name = "PATH", default_value = "/")]
     path: PathBuf,
     /// Descend at most N levels below the directory.
-    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..))]
+    #[arg(long, short = 'L', value_name = "N", value_parser = value_parser!(u32).range(1..))]
     depth: Option<u32>,
+    /// Does nothing: names that start with a dot are always printed.
+    #[arg(long, short)]
+    all: bool,
     /// Print the entries as JSON, one on each line, like `ls -R`.
     #[arg(long)]
     pub(crate) json: bool,
@@ -48,7 +51,7 @@ pub(crate) fn tree(arguments: &TreeArguments) -> anyhow::Result<u8> {
     let walk = WalkOptions::new().depth(arguments.depth.unwrap_or(u32::MAX));
     if arguments.json {
         let entries = disk.walk(&path, walk)?;
-        return listing::print(entries, Style::Json, Inodes::Hidden, entry::absolute);
+        return listing::print(&disk, entries, Style::Json, Inodes::Hidden, entry::absolute);
     }
     let top = disk.stat(&path)?;
     let mut printer = TreePrinter {
@@ -59,7 +62,11 @@ pub(crate) fn tree(arguments: &TreeArguments) -> anyhow::Result<u8> {
         directories: 0,
         others: 0,
     };
-    let written = printer.print(&top, &path, disk.walk(&path, walk.without_names())?);
+    let entries = disk.walk(&path, walk.without_names())?;
+    let written = printer
+        .problems
+        .add_disk(&disk, &mut printer.out)
+        .and_then(|()| printer.print(&top, &path, entries));
     let code = printer.out.finish(written)?;
     Ok(printer.problems.finish(code))
 }

@@ -16,8 +16,9 @@ const DESCRIPTOR: u32 = 1;
 const COMMIT: u32 = 2;
 const REVOKE: u32 = 5;
 
-/// Offset of the checksum in a commit block.
+/// Offsets of the checksum and the time in a commit block.
 const COMMIT_CHECKSUM: usize = 0x10;
+const COMMIT_TIME: usize = 0x30;
 
 /// Maximum number of runs of a journal. More are treated as damage.
 const MAX_RUNS: usize = 1 << 16;
@@ -86,6 +87,8 @@ pub(super) struct Replayed {
     pub(super) transactions: u64,
     /// The sequence number of the next transaction.
     pub(super) next: u32,
+    /// When the last transaction was committed, in seconds.
+    time: u64,
     /// Why the replay ended early.
     pub(super) damage: Option<Damage>,
 }
@@ -103,6 +106,7 @@ pub(super) fn replay(log: &Log<'_>, superblock: &JournalSuperblock) -> Result<Re
         copies: BTreeMap::new(),
         transactions: 0,
         next: superblock.sequence,
+        time: 0,
         damage: None,
     };
     let mut open = Transaction::default();
@@ -118,7 +122,8 @@ pub(super) fn replay(log: &Log<'_>, superblock: &JournalSuperblock) -> Result<Re
                 .is_none_or(|checksums| checksums.block_matches(&bytes, at))
         };
         match fields.be32(4) {
-            DESCRIPTOR if checksum_ok(tail) => {
+            DESCRIPTOR => {
+                open.check(log, checksum_ok(tail));
                 for tag in tags(superblock, &bytes) {
                     let Some((place, copy)) = reader.block()? else {
                         return Ok(replayed);
@@ -126,16 +131,27 @@ pub(super) fn replay(log: &Log<'_>, superblock: &JournalSuperblock) -> Result<Re
                     open.take(log, superblock, replayed.next, tag, (place, &copy))?;
                 }
             }
-            REVOKE if checksum_ok(tail) => open.revoke(log, revoked(superblock, &bytes)),
-            COMMIT => {
-                if !checksum_ok(COMMIT_CHECKSUM) {
-                    let damage = damaged(log.inode, DamageKind::Checksum);
-                    open.damage.get_or_insert(damage);
+            REVOKE => {
+                open.check(log, checksum_ok(tail));
+                match revoked(superblock, &bytes) {
+                    Ok(blocks) => open.revoke(log, blocks),
+                    Err(problem) => {
+                        replayed.damage = Some(damaged(log.inode, problem));
+                        return Ok(replayed);
+                    }
                 }
-                replayed.damage = open.damage.take();
-                if replayed.damage.is_some() {
+            }
+            COMMIT => {
+                open.check(log, checksum_ok(COMMIT_CHECKSUM));
+                let time = fields.be64(COMMIT_TIME);
+                if let Some(damage) = open.damage.take() {
+                    // A commit that is older than the last one is left over from
+                    // an earlier use of the blocks, with other checksums.
+                    let is_stale = damage.problem == DamageKind::Checksum && time < replayed.time;
+                    replayed.damage = (!is_stale).then_some(damage);
                     return Ok(replayed);
                 }
+                replayed.time = time;
                 replayed.commit(std::mem::take(&mut open));
             }
             _ => return Ok(replayed),
@@ -166,6 +182,16 @@ struct Transaction {
 }
 
 impl Transaction {
+    fn check(&mut self, log: &Log<'_>, checksum_ok: bool) {
+        if !checksum_ok {
+            self.damaged(log, DamageKind::Checksum);
+        }
+    }
+
+    fn damaged(&mut self, log: &Log<'_>, problem: DamageKind) {
+        self.damage.get_or_insert(damaged(log.inode, problem));
+    }
+
     /// Adds the copy of a block that a tag describes, with its place in the
     /// log.
     fn take(
@@ -184,8 +210,7 @@ impl Transaction {
         // Check against the image, not the file system: it may have been
         // enlarged in this journal.
         if !log.ext4.store.has_block(tag.block) {
-            let damage = damaged(log.inode, DamageKind::Block(tag.block));
-            self.damage.get_or_insert(damage);
+            self.damaged(log, DamageKind::Block(tag.block));
         }
         let copy = BlockCopy {
             offset: log.offset(place)?,
@@ -200,8 +225,7 @@ impl Transaction {
         let mut blocks = blocks.fuse();
         self.revoked.extend(blocks.by_ref().take(room));
         if blocks.next().is_some() {
-            let damage = damaged(log.inode, DamageKind::Size(to_u64(MAX_REVOKED)));
-            self.damage.get_or_insert(damage);
+            self.damaged(log, DamageKind::Size(to_u64(MAX_REVOKED)));
         }
     }
 }

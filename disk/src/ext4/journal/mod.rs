@@ -19,7 +19,10 @@ use self::{
     log::{Log, replay},
     superblock::JournalSuperblock,
 };
-use super::{Damage, DamageKind, Error, Ext4, Kind, Replay, Structure, fields::Fields};
+use super::{
+    Damage, DamageKind, Error, Ext4, Inode, Kind, Replay, Structure,
+    fields::{Fields, to_usize},
+};
 
 pub(super) use overlay::Overlay;
 
@@ -89,8 +92,8 @@ pub(super) fn recover(ext4: &Ext4, from_backup: bool) -> Result<(JournalState, O
     }
     if layout.journal_inode == 0 {
         return if needs_replay && ext4.options.replay == Replay::InMemory {
-            Err(Error::Unsupported {
-                feature: "an external journal that has to be replayed".to_owned(),
+            Err(Error::UnsupportedJournal {
+                feature: "an external journal".to_owned(),
             })
         } else if needs_replay {
             nothing(JournalState::Ignored)
@@ -106,26 +109,11 @@ pub(super) fn recover(ext4: &Ext4, from_backup: bool) -> Result<(JournalState, O
         return nothing(JournalState::Ignored);
     }
 
-    let inode = ext4.inode(layout.journal_inode)?;
-    if inode.kind != Kind::File || inode.has_inline_data() {
-        return Err(Damage::new(Structure::Journal, DamageKind::Missing)
-            .of(inode.number)
-            .into());
-    }
-    let log = Log::new(ext4, &inode)?;
-    let blocks = inode
-        .size
-        .checked_div(layout.block_size.into())
-        .unwrap_or(0);
-    let superblock = JournalSuperblock::parse(
-        &log.read(0)?,
-        layout.block_size,
-        blocks,
-        ext4.options.checksums,
-    )?;
+    let superblock = read_superblock(ext4)?;
     if superblock.start == 0 {
         return nothing(JournalState::Clean);
     }
+    let log = Log::new(ext4, &journal_inode(ext4)?)?;
     let replayed = replay(&log, &superblock)?;
     check_fast_commits(ext4, &log, &superblock, replayed.next)?;
     let overlay = Overlay::new(replayed.copies);
@@ -135,6 +123,38 @@ pub(super) fn recover(ext4: &Ext4, from_backup: bool) -> Result<(JournalState, O
         damage: replayed.damage,
     };
     Ok((state, overlay))
+}
+
+/// Returns the damage of the journal of an opened file system: what ended its
+/// replay, or why it cannot be used although there is nothing to replay.
+pub(super) fn damage(ext4: &Ext4) -> Option<Damage> {
+    match &ext4.journal {
+        JournalState::Replayed { damage, .. } => damage.clone(),
+        JournalState::Clean => match read_superblock(ext4) {
+            Err(Error::Damaged(damage)) => Some(damage),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn read_superblock(ext4: &Ext4) -> Result<JournalSuperblock, Error> {
+    let layout = &ext4.superblock;
+    let inode = journal_inode(ext4)?;
+    let mut bytes = vec![0; to_usize(layout.block_size.into())];
+    ext4.read_any(&inode, 0, &mut bytes)?;
+    let blocks = inode.size.checked_div(layout.block_size.into());
+    let checksums = ext4.options.checksums;
+    JournalSuperblock::parse(&bytes, layout.block_size, blocks.unwrap_or(0), checksums)
+}
+
+fn journal_inode(ext4: &Ext4) -> Result<Inode, Error> {
+    let inode = ext4.inode(ext4.superblock.journal_inode)?;
+    if inode.kind != Kind::File || inode.has_inline_data() {
+        let damage = Damage::new(Structure::Journal, DamageKind::Missing);
+        return Err(damage.of(inode.number).into());
+    }
+    Ok(inode)
 }
 
 /// Fails if there are fast commits to replay. They change single inodes and
@@ -153,8 +173,8 @@ fn check_fast_commits(
     let bytes = log.read(superblock.end.saturating_add(1))?;
     let fields = Fields(&bytes);
     if fields.u16(0) == FAST_COMMIT_HEAD && fields.u32(8) == next {
-        return Err(Error::Unsupported {
-            feature: "fast_commit with commits that have to be replayed".to_owned(),
+        return Err(Error::UnsupportedJournal {
+            feature: "fast_commit".to_owned(),
         });
     }
     Ok(())

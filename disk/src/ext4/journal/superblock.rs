@@ -70,7 +70,7 @@ impl JournalSuperblock {
         checksums: Checksums,
     ) -> Result<Self, Error> {
         let damaged = |problem| Error::from(Damage::new(Structure::Journal, problem));
-        let unsupported = |feature: String| Err(Error::Unsupported { feature });
+        let unsupported = |feature: String| Err(Error::UnsupportedJournal { feature });
 
         let fields = Fields(bytes);
         let version = fields.be32(0x4);
@@ -80,7 +80,7 @@ impl JournalSuperblock {
         // Version 1 has no features.
         let features = if version == 3 { 0 } else { fields.be32(0x28) };
         if features & !KNOWN != 0 {
-            return unsupported(format!("journal features {:#x}", features & !KNOWN));
+            return unsupported(format!("its set of features {:#x}", features & !KNOWN));
         }
         let csum_version = match (features & CHECKSUM_V2 != 0, features & CHECKSUM_V3 != 0) {
             (_, true) => Some(ChecksumVersion::V3),

@@ -1,5 +1,8 @@
 use super::{
-    super::fields::{Fields, join},
+    super::{
+        DamageKind,
+        fields::{Fields, join, to_usize},
+    },
     superblock::{ChecksumVersion, JournalSuperblock},
 };
 
@@ -31,15 +34,8 @@ pub(super) fn tags(superblock: &JournalSuperblock, bytes: &[u8]) -> impl Iterato
         (None, true) => 12,
         (None, false) => 8,
     };
-    // The checksum of the descriptor is at its end.
-    let tail = if version.is_some() {
-        size_of::<u32>()
-    } else {
-        0
-    };
-    let bytes = bytes
-        .get(..bytes.len().saturating_sub(tail))
-        .unwrap_or_default();
+    let end = bytes.len().saturating_sub(tail(superblock));
+    let bytes = bytes.get(..end).unwrap_or_default();
     let mut next = Some(BLOCK_HEADER);
     std::iter::from_fn(move || {
         let at = next.take()?;
@@ -63,15 +59,34 @@ pub(super) fn tags(superblock: &JournalSuperblock, bytes: &[u8]) -> impl Iterato
 
 /// Returns the blocks that a revoke block lists. Older copies of these do not
 /// count.
-pub(super) fn revoked(superblock: &JournalSuperblock, bytes: &[u8]) -> impl Iterator<Item = u64> {
+///
+/// # Errors
+///
+/// [`DamageKind::Size`] if the list is longer than the block.
+pub(super) fn revoked(
+    superblock: &JournalSuperblock,
+    bytes: &[u8],
+) -> Result<impl Iterator<Item = u64>, DamageKind> {
     let length = if superblock.is_64bit { 8 } else { 4 };
     let start = BLOCK_HEADER.saturating_add(size_of::<u32>());
-    let used = usize::try_from(Fields(bytes).be32(BLOCK_HEADER)).unwrap_or(usize::MAX);
-    let records = bytes.get(start..used.min(bytes.len())).unwrap_or_default();
-    records
-        .chunks_exact(length)
-        .map(|record| match record.len() {
-            8 => Fields(record).be64(0),
-            _ => Fields(record).be32(0).into(),
-        })
+    let used = Fields(bytes).be32(BLOCK_HEADER);
+    let end = bytes.len().saturating_sub(tail(superblock));
+    if to_usize(used.into()) > end {
+        return Err(DamageKind::Size(used.into()));
+    }
+    let records = bytes.get(start..to_usize(used.into())).unwrap_or_default();
+    let records = records.chunks_exact(length);
+    Ok(records.map(|record| match record.len() {
+        8 => Fields(record).be64(0),
+        _ => Fields(record).be32(0).into(),
+    }))
+}
+
+/// Returns the length of the checksum at the end of a descriptor or revoke
+/// block.
+fn tail(superblock: &JournalSuperblock) -> usize {
+    match superblock.checksums {
+        Some(_) => size_of::<u32>(),
+        None => 0,
+    }
 }

@@ -6,7 +6,7 @@ use super::{
     *,
 };
 
-fn one_file(options: &[&str]) -> Image {
+pub(super) fn one_file(options: &[&str]) -> Image {
     let tree = tempfile::tempdir().unwrap();
     fs::write(tree.path().join("file"), random_bytes(5000, 1)).unwrap();
     fs::create_dir(tree.path().join("dir")).unwrap();
@@ -176,6 +176,9 @@ fn extents(records: &[(u32, u16, u32)]) -> [u8; 60] {
 fn maps_that_make_no_sense_are_damage() {
     for (records, problem) in [
         (&[(0, 3, 100), (2, 3, 200)][..], DamageKind::Order),
+        // A binary search for block 3 would find a hole.
+        (&[(0, 3, 100), (4, 1, 200), (3, 1, 300)], DamageKind::Order),
+        (&[(0, 5, 100), (7, 0, 200)], DamageKind::Size(0)),
         (&[(0, 0, 100)], DamageKind::Size(0)),
         (&[(0, 5, 0)], DamageKind::Block(0)),
         (&[(0, 5, 0xffff_fff0)], DamageKind::Block(0xffff_fff0)),

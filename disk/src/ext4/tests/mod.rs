@@ -10,6 +10,7 @@ mod lookup;
 mod maps;
 mod other_readers;
 mod random_damage;
+mod refused;
 mod sample;
 mod units;
 

@@ -75,6 +75,7 @@ pub(super) fn sample() -> TempDir {
 
 /// Checks that the file system has the same contents as the directory.
 pub(super) fn compare(ext4: &Ext4, folder: &Path, case: &str) {
+    assert_eq!(ext4.damage(), [], "{case}");
     let mut found = everything(ext4);
     found.remove(&b"lost+found"[..]);
     let mut numbers = std::collections::HashMap::new();

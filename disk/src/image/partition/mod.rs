@@ -8,7 +8,7 @@ mod mbr;
 use std::io;
 
 use super::window::Window;
-use crate::ReadAt;
+use crate::{ReadAt, ext4::has_backup_superblock};
 pub use kind::PartitionKind;
 
 /// A partition of a disk.
@@ -88,7 +88,8 @@ pub fn partitions(disk: &impl ReadAt) -> io::Result<Vec<Partition>> {
 
 /// Returns the part of a disk that contains the file system. With a number,
 /// that is this partition. Otherwise it is the whole disk if a file system
-/// starts there, else the only partition that has one.
+/// starts there, else the only partition that has one, else where only a backup
+/// of the superblock is left.
 ///
 /// # Errors
 ///
@@ -108,8 +109,26 @@ pub fn select<T: ReadAt>(disk: T, index: Option<u32>) -> Result<Window<T>, Parti
         }
         (Some(_), Some(_), None) => Err(PartitionError::Ambiguous(partitions)),
         (None, _, Some(index)) => Err(PartitionError::NoSuchPartition { index, partitions }),
-        (None, _, None) if partitions.is_empty() => Err(PartitionError::NoFileSystem),
-        (None, _, None) => Err(PartitionError::NoExtFileSystem(partitions)),
+        (None, _, None) => select_by_backup(disk, partitions),
+    }
+}
+
+/// Returns the part of a disk whose superblock is lost but has a backup.
+fn select_by_backup<T: ReadAt>(
+    disk: T,
+    partitions: Vec<Partition>,
+) -> Result<Window<T>, PartitionError> {
+    let mut chosen = partitions.iter().filter(|partition| {
+        let part = Window::new(&disk, partition.start, partition.length);
+        has_backup_superblock(&part)
+    });
+    let chosen = (chosen.next().cloned(), chosen.next().is_some());
+    match chosen {
+        (Some(one), false) => Ok(Window::new(disk, one.start, one.length)),
+        (Some(_), true) => Err(PartitionError::Ambiguous(partitions)),
+        (None, _) if has_backup_superblock(&disk) => Ok(Window::whole(disk)),
+        (None, _) if partitions.is_empty() => Err(PartitionError::NoFileSystem),
+        (None, _) => Err(PartitionError::NoExtFileSystem(partitions)),
     }
 }
 

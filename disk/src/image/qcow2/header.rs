@@ -49,6 +49,8 @@ pub(in super::super) struct Header {
     pub(in super::super) backing: Option<Backing>,
     /// Neither the dirty nor the corrupt bit is set.
     pub(in super::super) clean: bool,
+    /// The corrupt bit is set.
+    pub(in super::super) corrupt: bool,
 }
 
 /// The backing file, as recorded in the header.
@@ -159,6 +161,7 @@ impl Header {
             compression,
             backing,
             clean: features & (DIRTY | CORRUPT) == 0,
+            corrupt: features & CORRUPT != 0,
         })
     }
 

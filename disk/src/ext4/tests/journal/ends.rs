@@ -71,6 +71,56 @@ fn a_copy_or_commit_with_a_wrong_checksum_ends_the_replay_and_is_told() {
 }
 
 #[test]
+fn a_descriptor_with_a_wrong_checksum_is_told_unless_it_is_left_over() {
+    let (journal, options) = KINDS[3];
+    let logged = JournaledImage::new(journal, options);
+    let image = &logged.image;
+    logged.write(&[
+        transaction(image, "1", &logged.copies(1, 1), ""),
+        transaction(image, "2", &logged.copies(1, 2), ""),
+    ]);
+    let bytes = image.bytes();
+    let mut blocks = bytes.chunks(logged.size);
+    let copy = blocks.position(|block| block == vec![2; logged.size]);
+    let copy = copy.unwrap() * logged.size;
+    // The checksum at the end of the descriptor.
+    let mut damaged = bytes.clone();
+    damaged[copy - 1] ^= 1;
+    let ext4 = Ext4::open(damaged.clone(), Options::default()).unwrap();
+    let [damage] = ext4.damage() else {
+        panic!("{:?}", ext4.damage());
+    };
+    assert_eq!(damage.structure, Structure::Journal);
+    assert_eq!(damage.problem, DamageKind::Checksum);
+    assert_eq!(logged.read(&ext4, logged.unused), vec![1; logged.size]);
+
+    // The time of the commit, before that of the first transaction.
+    assert_ne!(bytes[copy - 2 * logged.size + 0x30..][..8], [0; 8]);
+    damaged[copy + logged.size + 0x30..][..8].fill(0);
+    let ext4 = Ext4::open(damaged, Options::default()).unwrap();
+    assert_eq!(ext4.damage(), []);
+}
+
+#[test]
+fn a_list_of_revoked_blocks_longer_than_its_block_is_damage() {
+    let (journal, options) = KINDS[0];
+    let logged = JournaledImage::new(journal, options);
+    let image = &logged.image;
+    logged.write(&[
+        transaction(image, "1", &logged.copies(1, 1), ""),
+        format!("jw -r {}\n", logged.unused),
+    ]);
+    let mut bytes = image.bytes();
+    let magic = [0xc0, 0x3b, 0x39, 0x98, 0, 0, 0, 5];
+    let mut blocks = bytes.chunks(logged.size);
+    let revoke = blocks.position(|block| block.starts_with(&magic)).unwrap();
+    bytes[revoke * logged.size + 12..][..4].fill(0xff);
+    let ext4 = Ext4::open(bytes, Options::default()).unwrap();
+    let problem = ext4.damage()[0].problem;
+    assert_eq!(problem, DamageKind::Size(u32::MAX.into()));
+}
+
+#[test]
 fn fast_commits_that_wait_are_refused_by_name() {
     let features = "fast_commit,^metadata_csum";
     let image = Image::new(&["-t", "ext4", "-b", "1024", "-O", features], 24, None);
