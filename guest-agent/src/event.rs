@@ -226,10 +226,11 @@ impl Poller {
         self.children.borrow().kill();
     }
 
-    /// Watches the children that could not be watched before.
-    pub(crate) fn retry_children(&self) {
+    /// Watches the children that could not be watched before. Returns those that
+    /// another part of the program has reaped meanwhile.
+    pub(crate) fn retry_children(&self) -> Vec<Pid> {
         let mut children = self.children.borrow_mut();
-        children.retry(&|pid, handle| self.watch_child(pid, handle));
+        children.retry(&|pid, handle| self.watch_child(pid, handle))
     }
 
     /// Returns when [`retry_children`](Self::retry_children) must be called.
