@@ -43,7 +43,8 @@ pub(crate) use session::session_of;
 #[cfg(feature = "files")]
 pub(crate) use shared::{Consumer, Producer, SharedRing};
 pub(crate) use signals::{
-    SignalFd, SignalSet, ignored_signals, is_ended_by_sigpipe, reset_and_block_signals,
+    SignalFd, SignalSet, discards_exit_statuses, ignored_signals, is_ended_by_sigpipe,
+    reset_and_block_signals,
 };
 pub(crate) use vsock::{VsockAddress, vsock_peer, vsock_socket};
 pub(crate) use wait::{has_children, reap_any, reap_by_handle};
