@@ -50,7 +50,8 @@ features: tools ## Check each library without features, with each feature alone,
 		cargo clippy --package vmcell-disk --no-default-features --features "$$features" -- -D warnings || exit; \
 	done
 	for features in '' files ports services terminals; do \
-		cargo clippy --package vmcell-agent --no-default-features --features "$$features" -- -D warnings || exit; \
+		cargo clippy --package vmcell-agent --no-default-features --features "$$features" -- -D warnings && \
+		cargo test --package vmcell-agent --no-default-features --features "$$features" --test embedded || exit; \
 	done
 	for features in '' archive terminal conformance; do \
 		cargo clippy --package vmcell --no-default-features --features "$$features" -- -D warnings || exit; \
