@@ -147,7 +147,7 @@ impl Agent {
         self.tasks.processes.run_queued();
         #[cfg(feature = "services")]
         self.tasks.supervise_services(&self.poller);
-        while let Some(id) = self.tasks.next_awake() {
+        while let Some(id) = self.tasks.next_link_to_serve() {
             self.serve_soon(id);
         }
         for id in core::mem::take(&mut self.links_to_serve) {
@@ -165,7 +165,7 @@ impl Agent {
         if !self.has_work() && self.idle_work_at.is_some_and(|from| from <= Moment::now()) {
             self.tasks.processes.prepare();
         }
-        self.tasks.processes.watch_full(&self.poller);
+        self.tasks.processes.watch_full_terminals(&self.poller);
         Ok(Progress::Serving)
     }
 
@@ -265,7 +265,7 @@ impl Agent {
 
     /// Returns whether there is work to do without waiting for an event.
     fn has_work(&self) -> bool {
-        !self.links_to_serve.is_empty() || self.tasks.is_busy() || self.tasks.is_awake()
+        !self.links_to_serve.is_empty() || self.tasks.is_busy() || self.tasks.has_links_to_serve()
     }
 
     /// Returns when to wake up without an event.
