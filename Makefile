@@ -45,12 +45,17 @@ lint: tools ## Check format, lints and documentation.
 	RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps
 
 features: tools ## Check each library without features, with each feature alone, and for other systems.
-	for features in '' archive serde; do \
-		cargo clippy --package vmcell-tree --no-default-features --features "$$features" -- -D warnings && \
+	cargo clippy --package vmcell-wire --no-default-features -- -D warnings
+	for features in '' archive manifests serde zstd; do \
+		cargo clippy --package vmcell-tree --no-default-features --features "$$features" -- -D warnings || exit; \
+	done
+	for features in '' archive serde zstd; do \
 		cargo clippy --package vmcell-disk --no-default-features --features "$$features" -- -D warnings || exit; \
 	done
+	cargo test --package vmcell-disk
 	for features in '' files ports services terminals; do \
-		cargo clippy --package vmcell-agent --no-default-features --features "$$features" -- -D warnings || exit; \
+		cargo clippy --package vmcell-agent --no-default-features --features "$$features" -- -D warnings && \
+		cargo test --package vmcell-agent --no-default-features --features "$$features" --test embedded || exit; \
 	done
 	for features in '' archive serde terminal conformance; do \
 		cargo clippy --package vmcell --no-default-features --features "$$features" -- -D warnings || exit; \

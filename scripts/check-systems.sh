@@ -1,5 +1,5 @@
 #!/bin/bash
-# check-systems.sh: checks that vmcell-disk compiles for Unix systems other than Linux.
+# check-systems.sh: checks that vmcell-disk and vmcell-tree compile for Unix systems other than Linux.
 #
 # Nothing is linked, so no C code has to be compiled either. But zstd's build script would try to, and there is no
 # C compiler for these systems: `true` stands in for it.
@@ -24,11 +24,11 @@ add_target() {
 
 for target in "${targets[@]}"; do
     if ! has_target "$target" && ! reason=$(add_target "$target"); then
-        echo "skipped: vmcell-disk for $target: $reason"
+        echo "skipped: vmcell-disk and vmcell-tree for $target: $reason"
         continue
     fi
     variable=${target//-/_}
     # Not Clippy: conversions between types that are the same here are needed on Linux.
     env "CC_$variable=true" "AR_$variable=true" RUSTFLAGS=-Dwarnings \
-        cargo check --package vmcell-disk --target "$target"
+        cargo check --package vmcell-disk --package vmcell-tree --all-features --target "$target"
 done

@@ -72,7 +72,9 @@
 //! # }
 //! ```
 //!
-//! Archives need the feature `archive`, which is on by default.
+//! Archives need the feature `archive`, which is on by default. Archives that are
+//! compressed with zstd, and images whose clusters are, need the feature `zstd`,
+//! which is not: it compiles C code. The crate `vmcell` has both.
 //!
 //! # Comparing
 //!

@@ -17,11 +17,11 @@ impl AbsentTasks {
 
     pub(crate) fn reaped(&mut self, _: Pid) {}
 
-    pub(crate) fn next_awake(&mut self) -> Option<LinkId> {
+    pub(crate) fn next_link_to_serve(&mut self) -> Option<LinkId> {
         None
     }
 
-    pub(crate) fn is_awake(&self) -> bool {
+    pub(crate) fn has_links_to_serve(&self) -> bool {
         false
     }
 

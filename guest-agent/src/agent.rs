@@ -55,7 +55,7 @@ pub(crate) type DiagnosticHandler = Box<dyn FnMut(&Diagnostic)>;
 ///
 /// The program that runs it calls [`turn`](Self::turn) whenever its descriptor
 /// ([`AsFd`]) is readable or its [`timeout`](Self::timeout) is over. Dropping it
-/// kills its processes.
+/// kills its processes and reaps none: see [`kill_all`](Self::kill_all).
 pub struct Agent {
     pub(crate) poller: Poller,
     pub(crate) tasks: Tasks,
@@ -139,13 +139,15 @@ impl Agent {
         }
         self.batch = batch;
         polled?;
-        self.poller.retry_children();
+        for pid in self.poller.retry_children() {
+            self.child_lost(pid);
+        }
         self.tasks.processes.settle_ended();
         self.tasks.processes.expire(&self.poller);
         self.tasks.processes.run_queued();
         #[cfg(feature = "services")]
         self.tasks.supervise_services(&self.poller);
-        while let Some(id) = self.tasks.next_awake() {
+        while let Some(id) = self.tasks.next_link_to_serve() {
             self.serve_soon(id);
         }
         for id in core::mem::take(&mut self.links_to_serve) {
@@ -163,7 +165,7 @@ impl Agent {
         if !self.has_work() && self.idle_work_at.is_some_and(|from| from <= Moment::now()) {
             self.tasks.processes.prepare();
         }
-        self.tasks.processes.watch_full(&self.poller);
+        self.tasks.processes.watch_full_terminals(&self.poller);
         Ok(Progress::Serving)
     }
 
@@ -263,7 +265,7 @@ impl Agent {
 
     /// Returns whether there is work to do without waiting for an event.
     fn has_work(&self) -> bool {
-        !self.links_to_serve.is_empty() || self.tasks.is_busy() || self.tasks.is_awake()
+        !self.links_to_serve.is_empty() || self.tasks.is_busy() || self.tasks.has_links_to_serve()
     }
 
     /// Returns when to wake up without an event.
@@ -318,21 +320,27 @@ impl Agent {
         let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else {
             return;
         };
-        let number = pid.as_raw_nonzero().get();
-        let exit = match self.poller.reap_child(pid) {
-            Ok(Some(exit)) => exit,
-            Err(Errno::CHILD) => {
-                self.report(Diagnostic::LostChild { pid: number });
-                ChildExit {
-                    pid: number,
-                    status: libc::SIGKILL,
-                    usage: ResourceUsage::default(),
-                }
-            }
+        match self.poller.reap_child(pid) {
+            Ok(Some(exit)) => self.own_child_ended(&exit),
+            Err(Errno::CHILD) => self.child_lost(pid),
             // A process that traces it is yet to reap it. Another event follows.
-            Ok(None) | Err(_) => return,
-        };
-        self.child_ended(&exit);
+            Ok(None) | Err(_) => {}
+        }
+    }
+
+    /// Handles a child of the agent that another part of the program has reaped.
+    fn child_lost(&mut self, pid: Pid) {
+        let pid = pid.as_raw_nonzero().get();
+        self.report(Diagnostic::LostChild { pid });
+        self.own_child_ended(&ChildExit {
+            pid,
+            status: libc::SIGKILL,
+            usage: ResourceUsage::default(),
+        });
+    }
+
+    fn own_child_ended(&mut self, exit: &ChildExit) {
+        self.child_ended(exit);
         // Its descendants may have ended before it, and another process reaps
         // them.
         self.tasks.orphan_reaped();

@@ -43,6 +43,9 @@ pub enum BuildError {
     /// A write to a closed pipe would end the program: it has to ignore or block
     /// SIGPIPE, as programs with Rust's standard library do.
     Sigpipe,
+    /// Exit statuses of children would be lost: the program must not ignore
+    /// SIGCHLD, nor handle it with `SA_NOCLDWAIT`.
+    Sigchld,
     /// Descriptor 0, 1 or 2 is not open.
     StandardStream(u8),
     /// The listening socket cannot be used.
@@ -59,6 +62,7 @@ impl fmt::Display for BuildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Sigpipe => f.write_str("SIGPIPE is neither ignored nor blocked"),
+            Self::Sigchld => f.write_str("SIGCHLD is ignored, or handled with SA_NOCLDWAIT"),
             Self::StandardStream(number) => write!(f, "descriptor {number} is not open"),
             Self::Listener(errno) => write!(f, "the listening socket cannot be used: {errno}"),
             Self::Link(errno) => write!(f, "a link cannot be used: {errno}"),
@@ -206,6 +210,9 @@ impl<'a> AgentBuilder<'a> {
     pub fn build(self) -> Result<Agent, BuildError> {
         if sys::is_ended_by_sigpipe().map_err(BuildError::Kernel)? {
             return Err(BuildError::Sigpipe);
+        }
+        if sys::discards_exit_statuses().map_err(BuildError::Kernel)? {
+            return Err(BuildError::Sigchld);
         }
         let may_renice = self.dedicated.is_some();
         let open = |directory| Cgroups::new(directory, may_renice);

@@ -58,7 +58,8 @@ impl Children {
     pub(crate) fn add(&mut self, pid: Pid, watch: Watch<'_>) {
         self.list.push(Child { pid, handle: None });
         if self.reaping == Reaping::OwnChildren {
-            self.open_missing(watch);
+            // One that is gone is found again, and returned, by the next retry.
+            let _ = self.open_missing(watch);
         }
     }
 
@@ -88,25 +89,33 @@ impl Children {
     }
 
     /// Opens the pidfds that could not be opened before, if it is time for that.
-    pub(crate) fn retry(&mut self, watch: Watch<'_>) {
-        if self.retry_at.is_some_and(|at| at <= Moment::now()) {
-            self.open_missing(watch);
+    /// Returns the children that another part of the program has reaped meanwhile.
+    pub(crate) fn retry(&mut self, watch: Watch<'_>) -> Vec<Pid> {
+        match self.retry_at {
+            Some(at) if at <= Moment::now() => self.open_missing(watch),
+            _ => Vec::new(),
         }
     }
 
-    /// Opens the pidfds that are not open. These children are not reaped, so the
-    /// pids are still their own. One that has ended is reported as ready at once.
-    fn open_missing(&mut self, watch: Watch<'_>) {
+    /// Opens the pidfds that are not open, and returns the children that are gone.
+    /// The others are not reaped, so the pids are still their own. One that has
+    /// ended is reported as ready at once.
+    fn open_missing(&mut self, watch: Watch<'_>) -> Vec<Pid> {
+        let mut gone = Vec::new();
         self.retry_at = None;
         let missing = self.list.iter_mut().filter(|child| child.handle.is_none());
         for child in missing {
             let opened = pidfd_open(child.pid, PidfdFlags::empty());
+            if opened.as_ref().err() == Some(&Errno::SRCH) {
+                gone.push(child.pid);
+            }
             let opened = opened.and_then(|handle| watch(child.pid, &handle).map(|()| handle));
             child.handle = opened.ok();
             if child.handle.is_none() {
                 self.retry_at = Some(Moment::now().after_ms(RETRY_MS));
             }
         }
+        gone
     }
 
     /// Kills all children.
@@ -115,5 +124,29 @@ impl Children {
             // It is not reaped, so the pid is still its own.
             let _ = kill_process(child.pid, Signal::KILL);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn a_child_that_is_reaped_before_it_could_be_watched_is_gone() {
+        let mut child = Command::new("true").spawn().unwrap();
+        let pid = Pid::from_child(&child);
+        let mut children = Children::new(Reaping::OwnChildren);
+        children.add(pid, &|_, _| Err(Errno::NOSPC));
+        assert!(children.retry_at().is_some());
+        assert_eq!(children.open_missing(&|_, _| Err(Errno::NOSPC)), []);
+        child.wait().unwrap();
+        assert_eq!(children.open_missing(&|_, _| Ok(())), [pid]);
+        assert!(children.remove(pid));
+        assert_eq!(children.open_missing(&|_, _| Ok(())), []);
+        assert!(children.retry_at().is_none());
     }
 }

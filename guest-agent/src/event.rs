@@ -170,14 +170,22 @@ impl Poller {
 
     /// Registers a terminal's input without any interest. A terminal would
     /// report itself writable after every key, so events are requested one at a
-    /// time with [`watch_room`](Self::watch_room).
-    pub(crate) fn watch_keyboard(&self, descriptor: impl AsFd, event: Event) -> Result<(), Errno> {
+    /// time with [`watch_writable_once`](Self::watch_writable_once).
+    pub(crate) fn register_terminal_input(
+        &self,
+        descriptor: impl AsFd,
+        event: Event,
+    ) -> Result<(), Errno> {
         let data = EventData::new_u64(event.token());
         epoll::add(&self.epoll, descriptor, data, EventFlags::ONESHOT)
     }
 
     /// Requests one event when a terminal's input is writable again.
-    pub(crate) fn watch_room(&self, descriptor: impl AsFd, event: Event) -> Result<(), Errno> {
+    pub(crate) fn watch_writable_once(
+        &self,
+        descriptor: impl AsFd,
+        event: Event,
+    ) -> Result<(), Errno> {
         let data = EventData::new_u64(event.token());
         let interest = EventFlags::OUT | EventFlags::ONESHOT;
         epoll::modify(&self.epoll, descriptor, data, interest)
@@ -226,10 +234,11 @@ impl Poller {
         self.children.borrow().kill();
     }
 
-    /// Watches the children that could not be watched before.
-    pub(crate) fn retry_children(&self) {
+    /// Watches the children that could not be watched before. Returns those that
+    /// another part of the program has reaped meanwhile.
+    pub(crate) fn retry_children(&self) -> Vec<Pid> {
         let mut children = self.children.borrow_mut();
-        children.retry(&|pid, handle| self.watch_child(pid, handle));
+        children.retry(&|pid, handle| self.watch_child(pid, handle))
     }
 
     /// Returns when [`retry_children`](Self::retry_children) must be called.

@@ -42,7 +42,8 @@
 //!   can be killed from 5.14 on.
 //! - An allocator. The library is `no_std`, and uses the C library, glibc or musl,
 //!   for system calls that rustix lacks.
-//! - Descriptors 0, 1 and 2 are open, and SIGPIPE is ignored or blocked.
+//! - Descriptors 0, 1 and 2 are open, SIGPIPE is ignored or blocked, and SIGCHLD is
+//!   not ignored.
 //! - It forks processes for work that may block, and these allocate. So the program
 //!   has one thread, or an allocator and a C library whose locks are usable after
 //!   fork(2), as those of glibc and musl are. The thread that runs the agent must

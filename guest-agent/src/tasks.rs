@@ -48,11 +48,11 @@ impl Tasks {
     }
 
     /// Takes a link whose streams may have something to send.
-    pub(crate) fn next_awake(&mut self) -> Option<LinkId> {
-        let link = self.processes.next_awake();
-        link.or_else(|| self.jobs.next_awake())
-            .or_else(|| self.services.next_awake())
-            .or_else(|| self.connections.next_awake())
+    pub(crate) fn next_link_to_serve(&mut self) -> Option<LinkId> {
+        let link = self.processes.next_link_to_serve();
+        link.or_else(|| self.jobs.next_link_to_serve())
+            .or_else(|| self.services.next_link_to_serve())
+            .or_else(|| self.connections.next_link_to_serve())
     }
 
     /// Returns whether there is work that needs no event.
@@ -60,10 +60,10 @@ impl Tasks {
         self.processes.is_busy() || self.services.is_busy()
     }
 
-    pub(crate) fn is_awake(&self) -> bool {
-        self.processes.is_awake()
-            || self.jobs.is_awake()
-            || self.services.is_awake()
-            || self.connections.is_awake()
+    pub(crate) fn has_links_to_serve(&self) -> bool {
+        self.processes.has_links_to_serve()
+            || self.jobs.has_links_to_serve()
+            || self.services.has_links_to_serve()
+            || self.connections.has_links_to_serve()
     }
 }

@@ -131,7 +131,7 @@ impl<'a> Boot<'a> {
     /// # Errors
     /// [`WireError::Malformed`]
     pub fn decode(bytes: &'a [u8]) -> Result<Self, WireError> {
-        crate::decoder::message(bytes)
+        crate::message::message(bytes)
     }
 
     /// Encodes the parameters alone, without the header of a boot file.

@@ -1,9 +1,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    decoder::known_message,
     error::WireError,
     hello::Capabilities,
+    message::known_message,
     process::{Output, Position, ProcessEntry, ProcessTree},
     service::ServiceState,
 };

@@ -45,6 +45,10 @@
 //! assert_eq!(item, Some(Item::Open { stream, request: Request::Ping }));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! The feature `protocol` is on by default. Without it there are only [`limits`],
+//! [patterns](pattern) and the [records of trees](files::TreeRecord), for programs
+//! that talk to no agent.
 #![no_std]
 #![forbid(unsafe_code)]
 #![cfg_attr(
@@ -58,41 +62,67 @@
 
 extern crate alloc;
 
+#[cfg(feature = "protocol")]
 pub mod boot;
+#[cfg(feature = "protocol")]
 pub mod credit;
+#[cfg(feature = "protocol")]
 mod decoder;
+#[cfg(feature = "protocol")]
 pub mod encode;
 mod error;
+#[cfg(feature = "protocol")]
 mod event;
 mod failure;
 pub mod files;
 pub mod frame;
+#[cfg(feature = "protocol")]
 mod hello;
 pub mod limits;
+mod message;
+#[cfg(feature = "protocol")]
 pub mod namespaces;
+#[cfg(feature = "protocol")]
 mod outcome;
+#[cfg(feature = "protocol")]
 mod packed;
 pub mod pattern;
+#[cfg(feature = "protocol")]
 mod process;
+#[cfg(feature = "protocol")]
 mod request;
+#[cfg(feature = "protocol")]
 mod request_properties;
+#[cfg(feature = "protocol")]
 pub mod reset;
+#[cfg(feature = "protocol")]
 mod rlimits;
+#[cfg(feature = "protocol")]
 pub mod service;
+#[cfg(feature = "protocol")]
 pub mod terminal;
 
+#[cfg(feature = "protocol")]
 pub use decoder::{Decoder, Item};
 pub use error::WireError;
+#[cfg(feature = "protocol")]
 pub use event::{Attached, Event};
 pub use failure::{Failure, FailureKind, Stage};
 pub use frame::{Channel, Header, Kind, Peer, StreamId};
+#[cfg(feature = "protocol")]
 pub use hello::{Capabilities, GENERATION, Hello, MAGIC};
+#[cfg(feature = "protocol")]
 pub use outcome::Outcome;
+#[cfg(feature = "protocol")]
 pub use packed::{PackedStrings, PackedStringsBuf};
+#[cfg(feature = "protocol")]
 pub use process::{
     Attach, BufferedRange, CgroupLimits, Exit, ExitCause, Output, Position, ProcessEntry,
     ProcessMode, ProcessTree, Resume, Selector, Start, Stdin,
 };
+#[cfg(feature = "protocol")]
 pub use request::Request;
+#[cfg(feature = "protocol")]
 pub use request_properties::{Outputs, Recovery, StartEvent};
+#[cfg(feature = "protocol")]
 pub use rlimits::{Rlimit, Rlimits, RlimitsBuf};

@@ -66,7 +66,7 @@ impl<'a> Namespaces<'a> {
     /// # Errors
     /// [`WireError::Malformed`]
     pub fn decode(bytes: &'a [u8]) -> Result<Self, WireError> {
-        crate::decoder::message(bytes)
+        crate::message::message(bytes)
     }
 
     /// Encodes the contents of the file.

@@ -3,10 +3,10 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    decoder::known_message,
     error::WireError,
     failure::{Failure, FailureKind, Stage},
     hello::Capabilities,
+    message::known_message,
     process::Exit,
     service::ServiceState,
     terminal::TerminalState,

@@ -116,6 +116,35 @@ fn an_archive_has_the_same_files() {
 }
 
 #[test]
+fn an_archive_is_compressed_with_zstd_if_that_is_compiled_in() {
+    let sample = Sample::new();
+    let path = sample.path("out.tar.zst");
+    let disk = sample.open();
+    let exported = disk
+        .export_archive("src", &path, ArchiveFormat::TarZst)
+        .run();
+    if cfg!(feature = "zstd") {
+        assert_eq!(exported.unwrap().received.entries, 8);
+        let plain = zstd::decode_all(fs::File::open(&path).unwrap()).unwrap();
+        assert_eq!(tar::Archive::new(&*plain).entries().unwrap().count(), 8);
+    } else {
+        let error = messages_of(&exported.unwrap_err());
+        assert!(
+            error.contains("compile with the feature \"zstd\""),
+            "{error}"
+        );
+        assert!(!path.exists());
+    }
+}
+
+/// Returns the messages of an error and its sources.
+fn messages_of(error: &dyn std::error::Error) -> String {
+    let sources = std::iter::successors(Some(error), |error| error.source());
+    let messages: Vec<_> = sources.map(ToString::to_string).collect();
+    messages.join(": ")
+}
+
+#[test]
 fn a_tree_with_too_many_entries_is_cut_off_and_no_file_is_half_there() {
     let sample = Sample::new();
     let disk = sample.open();

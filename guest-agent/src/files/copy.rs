@@ -12,14 +12,14 @@ use rustix::{
 use vmcell_wire::{FailureKind, files::Owner, limits::MAX_DEPTH};
 
 use super::{
-    copy_content::copy_content,
+    copy_content::{copy_content, copy_failed},
     directory_stack::{DirectoryStack, Level, Step, open_directory, open_entry},
-    entry,
+    entry::{self, has_type},
     owner::{Ids, NewOwner},
     recursive::too_deep,
     remove::remove_tree,
     root::Root,
-    target::{NO_SIDE_EFFECTS, has_type},
+    target::NO_SIDE_EFFECTS,
     temporary::{path_of, random_name},
 };
 use crate::worker::{FileError, JobError, JobIo, JobResult};
@@ -195,14 +195,4 @@ fn times(status: &Stat) -> Timestamps {
 
 fn c_name(name: &[u8]) -> JobResult<CString> {
     CString::new(Vec::from(name)).map_err(|_| copy_failed(Errno::INVAL))
-}
-
-#[cold]
-pub(super) fn copy_failed(errno: Errno) -> JobError {
-    let failure = match errno {
-        // A path that leaves its root was rejected before.
-        Errno::XDEV => FileError::new(FailureKind::Unsupported, "copying between file systems"),
-        errno => FileError::errno(errno, "copying it"),
-    };
-    failure.into()
 }

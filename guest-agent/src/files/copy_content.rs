@@ -5,9 +5,10 @@ use rustix::{
     fs::{SeekFrom, Stat, copy_file_range, ftruncate, ioctl_ficlone, seek},
     io::Errno,
 };
+use vmcell_wire::FailureKind;
 
-use super::{copy::copy_failed, write::write_some};
-use crate::worker::{JobIo, JobResult};
+use super::write::write_some;
+use crate::worker::{FileError, JobError, JobIo, JobResult};
 
 /// How much the kernel copies at once; in between, the job can be cancelled.
 const MAX_AT_ONCE: u64 = 16 * 1024 * 1024;
@@ -91,4 +92,14 @@ fn copy_with_buffer(
         offset = offset.saturating_add(u64::try_from(count).unwrap_or(u64::MAX));
     }
     Ok(())
+}
+
+#[cold]
+pub(super) fn copy_failed(errno: Errno) -> JobError {
+    let failure = match errno {
+        // A path that leaves its root was rejected before.
+        Errno::XDEV => FileError::new(FailureKind::Unsupported, "copying between file systems"),
+        errno => FileError::errno(errno, "copying it"),
+    };
+    failure.into()
 }

@@ -1,14 +1,23 @@
 use alloc::vec::Vec;
 
 use rustix::{
-    fd::BorrowedFd,
-    fs::{FileType, Stat, readlinkat},
+    fd::{AsFd, BorrowedFd},
+    fs::{AtFlags, FileType, Stat, readlinkat, statat},
     io::Errno,
 };
 use vmcell_wire::files::{FileEntry, FileKind, FileReply, Time};
 
 use super::owner_names::OwnerNames;
 use crate::worker::{FileError, JobIo, JobResult};
+
+/// Returns the status of an entry. Does not follow a link.
+pub(crate) fn status_of(directory: impl AsFd, name: &[u8]) -> Result<Stat, Errno> {
+    statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)
+}
+
+pub(crate) fn has_type(status: &Stat, kind: FileType) -> bool {
+    FileType::from_raw_mode(status.st_mode) == kind
+}
 
 /// Describes an entry by its status. The caller adds names, a link's target and a
 /// digest.

@@ -19,6 +19,7 @@ mod directory;
 mod directory_stack;
 mod edit;
 mod entry;
+mod make_directory;
 mod owner;
 mod owner_names;
 mod read;
@@ -73,7 +74,7 @@ pub(crate) fn perform(io: &mut JobIo, request: &FileRequest<'_>) -> JobResult<()
             digest,
         } => stat::perform(io, &root, path, follow, digest),
         FileOperation::MakeDirectory { path, mode, owner } => {
-            directory::perform(io, &root, path, mode, owner)
+            make_directory::perform(io, &root, path, mode, owner)
         }
         FileOperation::Remove { path, tree } => remove::perform(io, &root, path, tree),
         FileOperation::Rename { from, to, replace } => {

@@ -9,7 +9,7 @@ use vmcell_wire::{FailureKind, limits::MAX_DEPTH};
 
 use super::{
     directory_stack::{DirectoryStack, Step, open_directory, open_entry},
-    target::has_type,
+    entry::has_type,
 };
 use crate::worker::{FileError, JobError, JobIo, JobResult};
 

@@ -25,7 +25,7 @@ use rustix::{
 };
 use vmcell_wire::limits::{MAX_DEPTH, MAX_PATH};
 
-use super::{entry, target::has_type};
+use super::entry::{self, has_type};
 
 /// The reason why a path cannot be resolved.
 #[derive(Debug)]

@@ -4,7 +4,10 @@ use rustix::{
 };
 
 use super::{
-    entry, recursive::change_recursively, root::Root, target::has_type, temporary::path_of,
+    entry::{self, has_type},
+    recursive::change_recursively,
+    root::Root,
+    temporary::path_of,
 };
 use crate::worker::{JobIo, JobResult};
 

@@ -5,9 +5,9 @@ use rustix::{
 
 use super::{
     digest::Digester,
-    entry,
+    entry::{self, has_type},
     root::{Root, resolve_error},
-    target::{has_type, open_file},
+    target::open_file,
 };
 use crate::worker::{JobIo, JobResult};
 

@@ -1,8 +1,9 @@
 use rustix::fs::{FileType, Mode, OFlags, fstat, fsync, syncfs};
 
 use super::{
+    entry::has_type,
     root::{Root, resolve_error},
-    target::{NO_SIDE_EFFECTS, has_type, open_file},
+    target::{NO_SIDE_EFFECTS, open_file},
 };
 use crate::worker::{FileError, JobResult};
 

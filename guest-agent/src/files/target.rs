@@ -2,14 +2,14 @@ use alloc::vec::Vec;
 
 use rustix::{
     fd::{AsFd, BorrowedFd, OwnedFd},
-    fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat, openat, statat},
+    fs::{FileType, Mode, OFlags, Stat, fstat, openat},
     io::Errno,
 };
 use vmcell_wire::FailureKind;
 
 use super::{
     directory_stack::open_entry,
-    entry,
+    entry::{self, has_type, status_of},
     owner::NewOwner,
     resolve::{MAX_LINKS, ResolveError, is_trusted},
     root::{Root, resolve_error, split},
@@ -133,15 +133,6 @@ fn read_link(directory: BorrowedFd<'_>, name: &[u8]) -> Result<(Vec<u8>, Stat), 
     let link = open_entry(directory, name)?;
     let text = entry::link_target(link.as_fd(), c"")?;
     Ok((text, fstat(&link)?))
-}
-
-/// Returns the status of an entry. Does not follow a link.
-pub(crate) fn status_of(directory: impl AsFd, name: &[u8]) -> Result<Stat, Errno> {
-    statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)
-}
-
-pub(crate) fn has_type(status: &Stat, kind: FileType) -> bool {
-    FileType::from_raw_mode(status.st_mode) == kind
 }
 
 fn require_file(file: OwnedFd) -> JobResult<(OwnedFd, Stat)> {

@@ -9,9 +9,8 @@ use vmcell_wire::{
 };
 
 use super::{
-    entry::describe,
+    entry::{describe, has_type},
     root::{Root, resolve_error},
-    target::has_type,
     walk::{HardLinks, Order, READ_DIRECTORY, Step, Traversal},
 };
 use crate::worker::{JobIo, JobResult};

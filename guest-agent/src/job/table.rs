@@ -17,7 +17,7 @@ pub(crate) struct Jobs {
     /// The number of the job that was begun last.
     last: u32,
     /// Links whose streams may have something to send.
-    awake: Vec<LinkId>,
+    links_to_serve: Vec<LinkId>,
     /// A worker is ended as soon as it is idle.
     is_closing: bool,
 }
@@ -53,7 +53,7 @@ impl Jobs {
         Self {
             slots: Vec::new(),
             last: 0,
-            awake: Vec::new(),
+            links_to_serve: Vec::new(),
             is_closing: false,
         }
     }
@@ -226,17 +226,17 @@ impl Jobs {
     }
 
     /// Takes a link whose streams may have something to send.
-    pub(crate) fn next_awake(&mut self) -> Option<LinkId> {
-        self.awake.pop()
+    pub(crate) fn next_link_to_serve(&mut self) -> Option<LinkId> {
+        self.links_to_serve.pop()
     }
 
-    pub(crate) fn is_awake(&self) -> bool {
-        !self.awake.is_empty()
+    pub(crate) fn has_links_to_serve(&self) -> bool {
+        !self.links_to_serve.is_empty()
     }
 
     fn wake(&mut self, link: LinkId) {
-        if !self.awake.contains(&link) {
-            self.awake.push(link);
+        if !self.links_to_serve.contains(&link) {
+            self.links_to_serve.push(link);
         }
     }
 

@@ -13,15 +13,15 @@ use crate::{
 pub(crate) struct Connections {
     slots: Vec<Option<Slot>>,
     /// Connections whose streams have work.
-    awake: Vec<ConnectionId>,
+    ready: Vec<ConnectionId>,
     /// The links of those streams.
-    awake_links: Vec<LinkId>,
+    links_to_serve: Vec<LinkId>,
 }
 
 struct Slot {
     caller: Caller,
     connection: Connection,
-    is_awake: bool,
+    is_ready: bool,
 }
 
 /// The maximum number of connections, so that descriptors remain for other
@@ -32,8 +32,8 @@ impl Connections {
     pub(crate) const fn new() -> Self {
         Self {
             slots: Vec::new(),
-            awake: Vec::new(),
-            awake_links: Vec::new(),
+            ready: Vec::new(),
+            links_to_serve: Vec::new(),
         }
     }
 
@@ -53,7 +53,7 @@ impl Connections {
         *slot = Some(Slot {
             caller,
             connection,
-            is_awake: false,
+            is_ready: false,
         });
         Ok(id)
     }
@@ -83,14 +83,14 @@ impl Connections {
             }
             _ => connection.on_ready(ready),
         };
-        if !has_news || slot.is_awake {
+        if !has_news || slot.is_ready {
             return;
         }
-        slot.is_awake = true;
+        slot.is_ready = true;
         let link = slot.caller.link;
-        self.awake.push(id);
-        if !self.awake_links.contains(&link) {
-            self.awake_links.push(link);
+        self.ready.push(id);
+        if !self.links_to_serve.contains(&link) {
+            self.links_to_serve.push(link);
         }
     }
 
@@ -124,18 +124,18 @@ impl Connections {
     }
 
     /// Returns a link whose streams have work.
-    pub(crate) fn next_awake(&mut self) -> Option<LinkId> {
-        self.awake_links.pop()
+    pub(crate) fn next_link_to_serve(&mut self) -> Option<LinkId> {
+        self.links_to_serve.pop()
     }
 
-    pub(crate) fn is_awake(&self) -> bool {
-        !self.awake_links.is_empty()
+    pub(crate) fn has_links_to_serve(&self) -> bool {
+        !self.links_to_serve.is_empty()
     }
 
     /// Calls `wake` for each stream of a link that has work.
     pub(crate) fn wake_streams(&mut self, link: LinkId, mut wake: impl FnMut(StreamId)) {
         let slots = &mut self.slots;
-        self.awake.retain(|id| {
+        self.ready.retain(|id| {
             let slot = usize::try_from(id.0).ok();
             let slot = slot.and_then(|slot| slots.get_mut(slot)?.as_mut());
             let Some(slot) = slot else {
@@ -144,7 +144,7 @@ impl Connections {
             if slot.caller.link != link {
                 return true;
             }
-            slot.is_awake = false;
+            slot.is_ready = false;
             wake(slot.caller.stream);
             false
         });

@@ -13,7 +13,7 @@ use vmcell_wire::service::Probe;
 use super::{
     MAX_REASON, ProbeResult, Timing, file, http,
     path_watch::PathWatch,
-    tcp::{AttemptError, dial, until},
+    tcp::{AttemptError, dial, time_left},
     unix,
 };
 use crate::{clock::Moment, event::Event, ids::ServiceId, service::Context, sys};
@@ -234,7 +234,7 @@ fn report(socket: &OwnedFd, result: Result<(), AttemptError>, timing: Timing) ->
 
 pub(super) fn sleep(deadline: Moment) {
     while deadline > Moment::now() {
-        let slept = clock_nanosleep_relative(ClockId::Monotonic, &until(deadline));
+        let slept = clock_nanosleep_relative(ClockId::Monotonic, &time_left(deadline));
         if !matches!(slept, NanosleepRelativeResult::Interrupted(_)) {
             return;
         }

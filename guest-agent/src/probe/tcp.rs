@@ -67,7 +67,7 @@ fn dial_address(address: SocketAddr, deadline: Moment) -> Result<OwnedFd, Attemp
 pub(super) fn wait(on: &OwnedFd, what: PollFlags, deadline: Moment) -> Result<(), AttemptError> {
     loop {
         let mut wanted = [PollFd::new(on, what)];
-        match poll(&mut wanted, Some(&until(deadline))) {
+        match poll(&mut wanted, Some(&time_left(deadline))) {
             Ok(0) => return Err(AttemptError::TimedOut),
             Ok(_) => return Ok(()),
             Err(Errno::INTR) => {}
@@ -77,7 +77,7 @@ pub(super) fn wait(on: &OwnedFd, what: PollFlags, deadline: Moment) -> Result<()
 }
 
 /// Returns the time that is left until a deadline.
-pub(super) fn until(deadline: Moment) -> Timespec {
+pub(super) fn time_left(deadline: Moment) -> Timespec {
     let left = deadline.nanoseconds_since(Moment::now());
     Timespec {
         tv_sec: i64::try_from(left.div_euclid(1_000_000_000)).unwrap_or(i64::MAX),

@@ -14,7 +14,7 @@ use vmcell_wire::{Failure, ProcessMode, Stage};
 use super::{Process, Processes, Role, spawn::raw_errno};
 use crate::{
     clock::Moment,
-    deadlines::Purpose,
+    deadlines::DeadlineKind,
     event::{Event, Poller},
     ids::ProcessId,
     sys::{ChildFailure, Launch},
@@ -79,7 +79,7 @@ impl Processes {
         };
         if !watched {
             let at = started.after_ms(LAUNCH_CHECK_DELAY_MS);
-            self.deadlines.add(at, id, Purpose::Launch);
+            self.deadlines.add(at, id, DeadlineKind::Launch);
         }
     }
 
@@ -91,7 +91,7 @@ impl Processes {
             && !process.watch_launch(id, poller)
         {
             let at = Moment::now().after_ms(WATCH_RETRY_MS);
-            self.deadlines.add(at, id, Purpose::Launch);
+            self.deadlines.add(at, id, DeadlineKind::Launch);
         }
     }
 
@@ -120,7 +120,7 @@ impl Processes {
                 return;
             }
         }
-        self.deadlines.remove(id, Purpose::Launch);
+        self.deadlines.remove(id, DeadlineKind::Launch);
         self.wake(id);
     }
 

@@ -159,8 +159,8 @@ impl Agent {
         stream: StreamId,
         after: &str,
     ) -> Result<(), LinkError> {
-        let known = self.tasks.services.known();
-        let mut services = known.filter(|service| service.name.as_str() > after);
+        let visible = self.tasks.services.visible();
+        let mut services = visible.filter(|service| service.name.as_str() > after);
         for service in services.by_ref().take(MAX_LISTED) {
             let event = Event::Service(service.state());
             session.deferred_event(stream, &event)?;

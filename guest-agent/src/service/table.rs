@@ -23,7 +23,7 @@ pub(crate) struct Services {
     read_queue: Vec<ServiceId>,
     deadlines: BTreeSet<(Moment, ServiceId)>,
     /// Links whose streams may have frames to send.
-    awake: Vec<LinkId>,
+    links_to_serve: Vec<LinkId>,
     /// Whether the VM is being powered off and no service may start.
     pub(super) is_closing: bool,
 }
@@ -39,7 +39,7 @@ impl Services {
             changed: VecDeque::new(),
             read_queue: Vec::new(),
             deadlines: BTreeSet::new(),
-            awake: Vec::new(),
+            links_to_serve: Vec::new(),
             is_closing: false,
         }
     }
@@ -50,11 +50,11 @@ impl Services {
 
     /// Returns the service with this name.
     pub(super) fn find(&self, name: &str) -> Option<&Service> {
-        self.known().find(|service| service.name == name)
+        self.visible().find(|service| service.name == name)
     }
 
     /// Returns all services, sorted by name.
-    pub(super) fn known(&self) -> impl Iterator<Item = &Service> {
+    pub(super) fn visible(&self) -> impl Iterator<Item = &Service> {
         self.all.iter().filter(|service| !service.is_removed)
     }
 
@@ -243,19 +243,19 @@ impl Services {
             return;
         };
         for caller in &service.watchers {
-            if !self.awake.contains(&caller.link) {
-                self.awake.push(caller.link);
+            if !self.links_to_serve.contains(&caller.link) {
+                self.links_to_serve.push(caller.link);
             }
         }
     }
 
     /// Returns a link whose streams may have frames to send.
-    pub(crate) fn next_awake(&mut self) -> Option<LinkId> {
-        self.awake.pop()
+    pub(crate) fn next_link_to_serve(&mut self) -> Option<LinkId> {
+        self.links_to_serve.pop()
     }
 
-    pub(crate) fn is_awake(&self) -> bool {
-        !self.awake.is_empty()
+    pub(crate) fn has_links_to_serve(&self) -> bool {
+        !self.links_to_serve.is_empty()
     }
 
     /// Returns the ids of all services.

@@ -8,7 +8,7 @@ use vmcell_wire::Stage;
 
 use super::{
     cgroup_namespace::{CgroupNamespace, enter_cgroup_namespace},
-    launch::ResourceLimit,
+    limit::ResourceLimit,
     raw::call,
     signals::{KernelAction, SignalSet},
 };

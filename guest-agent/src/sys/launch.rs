@@ -32,6 +32,7 @@ use super::{
     cgroup_namespace::CgroupNamespace,
     child::{ChildFailure, ChildSetup, child_main},
     clone::clone_sharing_memory,
+    limit::ResourceLimit,
     signals::SignalSet,
 };
 
@@ -64,14 +65,6 @@ pub(crate) struct ChildPlan<'a> {
     pub(crate) umask: Option<u16>,
     /// Signals that the agent ignores, and the program shall not.
     pub(crate) ignored_signals: SignalSet,
-}
-
-/// The arguments of one prlimit(2).
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ResourceLimit {
-    pub(crate) resource: u8,
-    /// Soft and hard.
-    pub(crate) values: [u64; 2],
 }
 
 /// The user and groups of a child: credentials(7).

@@ -3,7 +3,13 @@ use rustix::{
     process::{Resource, Rlimit, getrlimit, setrlimit},
 };
 
-use super::ResourceLimit;
+/// The arguments of one prlimit(2).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ResourceLimit {
+    pub(crate) resource: u8,
+    /// Soft and hard.
+    pub(crate) values: [u64; 2],
+}
 
 /// The descriptor limit of the agent: a few for each of the maximum number of
 /// processes.

@@ -33,8 +33,8 @@ pub(crate) use entropy::add_entropy;
 pub use fork::exit_immediately;
 pub(crate) use fork::{exit, fork};
 pub(crate) use kill::{signal_all_processes, signal_group, signal_process};
-pub(crate) use launch::{ChildPlan, Credentials, Launch, Launcher, ResourceLimit};
-pub(crate) use limit::{descriptor_limit, raise_descriptor_limit};
+pub(crate) use launch::{ChildPlan, Credentials, Launch, Launcher};
+pub(crate) use limit::{ResourceLimit, descriptor_limit, raise_descriptor_limit};
 pub(crate) use loopback::raise_loopback;
 pub(crate) use mapping::Mapping;
 pub(crate) use namespaces::{idmap_mount, unshare_cgroups};
@@ -43,7 +43,8 @@ pub(crate) use session::session_of;
 #[cfg(feature = "files")]
 pub(crate) use shared::{Consumer, Producer, SharedRing};
 pub(crate) use signals::{
-    SignalFd, SignalSet, ignored_signals, is_ended_by_sigpipe, reset_and_block_signals,
+    SignalFd, SignalSet, discards_exit_statuses, ignored_signals, is_ended_by_sigpipe,
+    reset_and_block_signals,
 };
 pub(crate) use vsock::{VsockAddress, vsock_peer, vsock_socket};
 pub(crate) use wait::{has_children, reap_any, reap_by_handle};

@@ -57,6 +57,14 @@ pub(crate) fn is_ended_by_sigpipe() -> Result<bool, Errno> {
     Ok(is_default && blocked & bit_of(libc::SIGPIPE) == 0)
 }
 
+/// Returns whether the kernel discards the exit statuses of this process's
+/// children: sigaction(2), `SA_NOCLDWAIT`.
+pub(crate) fn discards_exit_statuses() -> Result<bool, Errno> {
+    let action = action(libc::SIGCHLD, None)?;
+    let no_wait = u64::from(libc::SA_NOCLDWAIT.unsigned_abs());
+    Ok(action.handler == libc::SIG_IGN || action.flags & no_wait != 0)
+}
+
 const fn bit_of(signal: libc::c_int) -> SignalSet {
     1u64.wrapping_shl(signal.unsigned_abs().wrapping_sub(1))
 }

@@ -16,6 +16,7 @@ mod edits;
 mod file_diff;
 mod hunks;
 mod manifest;
+#[cfg(feature = "manifests")]
 mod serialize;
 #[cfg(test)]
 mod tests;
@@ -25,5 +26,6 @@ pub use change::{Change, ChangeKind};
 pub use collector::{DiffCollector, DiffLimits, DiffTooLarge};
 pub use file_diff::{DiffOptions, FileDiff, PatchDetail};
 pub use manifest::{Manifest, ManifestEntry, ManifestKind};
+#[cfg(feature = "manifests")]
 pub use serialize::ManifestError;
 pub use tree_diff::Diff;

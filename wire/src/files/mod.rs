@@ -17,17 +17,23 @@
 //!
 //! Answers and records are framed messages on a byte stream: see [`record`].
 
+#[cfg(feature = "protocol")]
 mod edit;
+#[cfg(feature = "protocol")]
 mod operation;
 pub mod record;
 mod reply;
+mod time;
 mod tree;
 mod xattrs;
 
+#[cfg(feature = "protocol")]
 pub use edit::EditRecord;
+#[cfg(feature = "protocol")]
 pub use operation::{
-    FileOperation, FileRequest, Owner, Precondition, Receive, Send, Time, Walk, Write, WriteMode,
+    FileOperation, FileRequest, Owner, Precondition, Receive, Send, Walk, Write, WriteMode,
 };
 pub use reply::{Change, ChangeKind, FileEntry, FileKind, FileReply, Usage};
+pub use time::Time;
 pub use tree::{Content, Metadata, TreeRecord};
 pub use xattrs::{Xattrs, XattrsBuf};

@@ -1,5 +1,7 @@
 use serde::{Deserialize, Serialize};
 
+use super::time::Time;
+
 /// A request for a file operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileRequest<'a> {
@@ -286,15 +288,4 @@ pub struct Send<'a> {
     /// Skips paths that these rules exclude.
     #[serde(with = "serde_bytes")]
     pub exclude: &'a [u8],
-}
-
-/// A time of the guest's wall clock, since 1970.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
-pub struct Time {
-    /// Whole seconds.
-    pub seconds: i64,
-    /// Nanoseconds, less than a billion.
-    pub nanoseconds: u32,
 }

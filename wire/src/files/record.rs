@@ -16,7 +16,7 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{decoder::message, error::WireError, limits::MAX_RECORD};
+use crate::{error::WireError, limits::MAX_RECORD, message::message};
 
 /// The size of a record's header, in bytes.
 pub const HEADER: usize = 4;

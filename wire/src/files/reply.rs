@@ -1,6 +1,6 @@
 use serde::{Deserialize, Serialize};
 
-use super::operation::Time;
+use super::time::Time;
 use crate::{failure::Failure, limits::MAX_PATH};
 
 /// A reply to a file operation.

@@ -1,6 +1,6 @@
 use serde::{Deserialize, Serialize};
 
-use super::{operation::Time, reply::FileKind, xattrs::Xattrs};
+use super::{reply::FileKind, time::Time, xattrs::Xattrs};
 use crate::{
     failure::Failure,
     limits::{MAX_INLINE, MAX_PATH},

@@ -1,4 +1,6 @@
-use std::io::{self, Read as _};
+use std::io;
+#[cfg(feature = "zstd")]
+use std::io::Read as _;
 
 use flate2::{Decompress, FlushDecompress};
 
@@ -7,18 +9,27 @@ use flate2::{Decompress, FlushDecompress};
 pub(in super::super) enum CompressionType {
     /// Raw deflate, without a zlib header.
     Deflate,
+    #[cfg(feature = "zstd")]
     Zstd,
 }
 
 /// A cluster has at most 2 MiB, so no frame needs a larger window.
+#[cfg(feature = "zstd")]
 const MAX_WINDOW_BITS: u32 = 23;
 
 impl CompressionType {
-    pub(super) fn from_number(number: u8) -> Option<Self> {
+    /// Returns the compression with this number.
+    ///
+    /// # Errors
+    /// What is not supported.
+    pub(super) fn from_number(number: u8) -> Result<Self, &'static str> {
         match number {
-            0 => Some(Self::Deflate),
-            1 => Some(Self::Zstd),
-            _ => None,
+            0 => Ok(Self::Deflate),
+            #[cfg(feature = "zstd")]
+            1 => Ok(Self::Zstd),
+            #[cfg(not(feature = "zstd"))]
+            1 => Err("zstd, without which vmcell-disk was compiled (feature `zstd`)"),
+            _ => Err("an unknown compression method"),
         }
     }
 }
@@ -41,6 +52,7 @@ pub(in super::super) fn decompress(
             }
             Ok(())
         }
+        #[cfg(feature = "zstd")]
         CompressionType::Zstd => {
             // Like QEMU, accept several frames for one cluster.
             let mut decoder = zstd::stream::read::Decoder::with_buffer(compressed)?;

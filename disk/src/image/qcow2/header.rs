@@ -113,7 +113,7 @@ impl Header {
             _ => {
                 let number = beginning.get(LENGTH_V3).filter(|_| length > LENGTH_V3);
                 CompressionType::from_number(number.copied().unwrap_or(0))
-                    .ok_or_else(|| unsupported("an unknown compression method".to_owned()))?
+                    .map_err(|method| unsupported(method.to_owned()))?
             }
         };
 

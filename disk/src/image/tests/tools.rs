@@ -10,6 +10,13 @@ use std::{
 
 use super::super::{Image, ImageError, OpenOptions};
 
+/// The compression types that this crate was compiled with, by QEMU's names.
+pub(super) const COMPRESSION_TYPES: &[&str] = if cfg!(feature = "zstd") {
+    &["zlib", "zstd"]
+} else {
+    &["zlib"]
+};
+
 /// A temporary directory. Its path has no symlinks.
 pub(super) struct Folder {
     folder: tempfile::TempDir,

@@ -5,14 +5,14 @@ use rustix::{
 };
 use vmcell_wire::files::Precondition;
 
-use super::{Action, Change};
+use super::change::{Action, Change};
 use crate::{
     files::{
         digest::{Digester, digest_of},
-        entry,
+        entry::{self, has_type},
         resolve::ResolveError,
         root::{Root, resolve_error},
-        target::{NO_SIDE_EFFECTS, has_type},
+        target::NO_SIDE_EFFECTS,
         write::conflict,
     },
     worker::{JobError, JobIo, JobResult},

@@ -10,13 +10,16 @@ use rustix::{
 };
 use vmcell_wire::FailureKind;
 
-use super::{Action, Change, stage::staged_name};
+use super::{
+    change::{Action, Change},
+    stage::staged_name,
+};
 use crate::{
     files::{
         directory_stack::{DirectoryStack, Step, open_directory, open_entry},
+        entry::{has_type, status_of},
         owner::{Ids, NewOwner},
         root::{Root, resolve_error, split},
-        target::{has_type, status_of},
         temporary::path_of,
         write::{NEW_MODE, conflict},
     },

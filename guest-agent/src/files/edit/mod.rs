@@ -11,41 +11,24 @@
 //! changes are undone in reverse order. In the end the staging directory is removed,
 //! with the old entries or with the unused new ones.
 
+mod change;
 mod check;
 mod commit;
 mod stage;
 
-use alloc::vec::Vec;
-
 use rustix::{fs::AtFlags, io::Errno};
-use vmcell_wire::files::{Owner, Precondition};
+use vmcell_wire::files::Owner;
 
-use self::{commit::Commit, stage::Staging};
+use self::{
+    change::Action,
+    commit::Commit,
+    stage::{Staging, staging_failed},
+};
 use super::{
     owner::NewOwner,
     root::{Root, split},
 };
-use crate::worker::{FileError, JobError, JobIo, JobResult};
-
-/// A change of a path.
-struct Change {
-    path: Vec<u8>,
-    precondition: Precondition,
-    action: Action,
-    /// The status of the entry at the path, set by the check.
-    before: Option<rustix::fs::Stat>,
-}
-
-enum Action {
-    /// Moves the staged file to the path.
-    Put {
-        mode: Option<u16>,
-    },
-    /// Moves the staged link to the path.
-    PutLink,
-    SetMode(u16),
-    Remove,
-}
+use crate::worker::{JobError, JobIo, JobResult};
 
 pub(super) fn perform(io: &mut JobIo, root: &Root, path: &[u8], owner: Owner<'_>) -> JobResult<()> {
     let owner = NewOwner::find(owner)?;
@@ -83,11 +66,6 @@ fn remove_empty_parents(top: &Root, path: &[u8]) {
             Err(_) => return,
         }
     }
-}
-
-#[cold]
-fn staging_failed(errno: Errno) -> JobError {
-    FileError::errno(errno, "preparing the changes").into()
 }
 
 #[cold]

@@ -14,7 +14,7 @@ use vmcell_wire::{
     },
 };
 
-use super::{Action, Change, staging_failed};
+use super::change::{Action, Change};
 use crate::{
     files::{
         directory_stack::open_directory, remove::remove_tree, temporary::random_name,
@@ -215,4 +215,9 @@ fn reject_duplicate_paths(changes: &[Change]) -> JobResult<()> {
 #[cold]
 fn invalid(text: &'static str) -> JobError {
     FileError::new(FailureKind::Invalid, text).into()
+}
+
+#[cold]
+pub(super) fn staging_failed(errno: Errno) -> JobError {
+    FileError::errno(errno, "preparing the changes").into()
 }

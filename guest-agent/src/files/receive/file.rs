@@ -11,11 +11,15 @@ use vmcell_wire::{
     },
 };
 
-use super::{attributes::Attributes, directory::Directory, directory_in_the_way, malformed_tree};
+use super::{
+    attributes::Attributes,
+    directory::Directory,
+    error::{directory_in_the_way, malformed_tree},
+};
 use crate::{
     files::{
+        entry::{has_type, status_of},
         owner::{Ids, NewOwner},
-        target::{has_type, status_of},
         temporary::TemporaryFile,
         xattrs,
     },

@@ -11,12 +11,12 @@ use rustix::{
 use vmcell_wire::FailureKind;
 
 use super::{
-    attributes::Attributes, directory::Directory, directory_in_the_way, file::RemoveOnDrop,
+    attributes::Attributes, directory::Directory, error::directory_in_the_way, file::RemoveOnDrop,
 };
 use crate::{
     files::{
+        entry::{has_type, status_of},
         owner::{Ids, NewOwner},
-        target::{has_type, status_of},
         temporary::{TemporaryName, link},
     },
     worker::{FileError, FileResult},

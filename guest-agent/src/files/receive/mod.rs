@@ -1,5 +1,6 @@
 mod attributes;
 mod directory;
+mod error;
 mod file;
 mod link;
 
@@ -22,6 +23,7 @@ use vmcell_wire::{
 use self::{
     attributes::Attributes,
     directory::{Directory, ReceivedDirectory},
+    error::{directory_in_the_way, malformed_tree},
     file::PartialFile,
 };
 use super::{owner::NewOwner, resolve::ResolveError, root::Root};
@@ -317,15 +319,4 @@ fn with_path(error: JobError, path: &[u8]) -> JobError {
         JobError::Failed(failure) => failure.with_path(path).into(),
         JobError::Cancelled => JobError::Cancelled,
     }
-}
-
-fn directory_in_the_way() -> FileError {
-    FileError::new(
-        FailureKind::Conflict,
-        "a directory is in the way: remove it first",
-    )
-}
-
-fn malformed_tree() -> JobError {
-    FileError::new(FailureKind::Invalid, "the records do not form a tree").into()
 }

@@ -17,9 +17,9 @@ use vmcell_wire::{
 
 use self::pending_directories::PendingDirectories;
 use super::{
-    entry::{kind_of, modified},
+    entry::{has_type, kind_of, modified, status_of},
     root::{Root, resolve_error},
-    target::{NO_SIDE_EFFECTS, has_type, status_of},
+    target::NO_SIDE_EFFECTS,
     walk::{HardLinks, Order, READ_DIRECTORY, Step, Traversal, bad_pattern},
     xattrs::XattrReader,
 };

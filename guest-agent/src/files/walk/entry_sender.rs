@@ -10,13 +10,13 @@ use vmcell_wire::{
     limits::MAX_PATH,
 };
 
-use super::{Traversal, ignore_vanished};
+use super::traversal::{Traversal, ignore_vanished};
 use crate::{
     files::{
         digest::Digester,
-        entry::describe,
+        entry::{describe, has_type},
         owner_names::OwnerNames,
-        target::{NO_SIDE_EFFECTS, has_type},
+        target::NO_SIDE_EFFECTS,
     },
     worker::{FileError, FileResult, JobError, JobIo, JobResult},
 };

@@ -15,16 +15,17 @@ use vmcell_wire::{
     pattern::{Filter, Glob, PatternError, Selection},
 };
 
-use self::entry_sender::EntrySender;
+use self::{entry_sender::EntrySender, traversal::ignore_vanished};
 pub(crate) use self::{
     hard_links::HardLinks,
     listing::Order,
     traversal::{READ_DIRECTORY, Step, Traversal},
 };
 use super::{
+    entry::has_type,
     resolve::ResolveError,
     root::{Root, resolve_error},
-    target::{NO_SIDE_EFFECTS, has_type, open_file},
+    target::{NO_SIDE_EFFECTS, open_file},
 };
 use crate::worker::{FileError, FileResult, JobError, JobIo, JobResult};
 
@@ -150,15 +151,6 @@ fn visit(
         Ok(directory) => traversal.enter(directory, selection),
         Err(errno) => ignore_vanished(errno),
     })
-}
-
-/// Ignores errors about entries that were removed or replaced since their names were
-/// read.
-fn ignore_vanished(errno: Errno) -> FileResult<()> {
-    match errno {
-        Errno::NOENT | Errno::NOTDIR | Errno::LOOP => Ok(()),
-        errno => Err(FileError::errno(errno, "looking at it")),
-    }
 }
 
 /// Sends the top of a tree that is not a directory.

@@ -160,3 +160,12 @@ impl Traversal {
         openat(self.directory(), self.name(), flags, Mode::empty())
     }
 }
+
+/// Ignores errors about entries that were removed or replaced since their names were
+/// read.
+pub(super) fn ignore_vanished(errno: Errno) -> FileResult<()> {
+    match errno {
+        Errno::NOENT | Errno::NOTDIR | Errno::LOOP => Ok(()),
+        errno => Err(FileError::errno(errno, "looking at it")),
+    }
+}

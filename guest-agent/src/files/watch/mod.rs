@@ -16,9 +16,8 @@ use self::{
     watches::{InotifyEvent, Watches, join},
 };
 use super::{
-    entry,
+    entry::{self, has_type},
     root::{Root, resolve_error},
-    target::has_type,
     walk::READ_DIRECTORY,
 };
 use crate::{

@@ -38,21 +38,21 @@ pub(super) struct PendingChanges {
 }
 
 struct PathChange {
-    before: Before,
-    now: Now,
+    before: StateBefore,
+    now: StateNow,
     /// Whether it is or was a directory.
     is_directory: bool,
 }
 
 #[derive(PartialEq, Eq)]
-enum Before {
-    There,
+enum StateBefore {
+    Present,
     Absent,
     Unknown,
 }
 
 #[derive(PartialEq, Eq)]
-enum Now {
+enum StateNow {
     Absent,
     New,
     Modified,
@@ -134,11 +134,11 @@ impl PendingChanges {
 impl PathChange {
     fn begin(event: PathEvent, is_directory: bool) -> Self {
         let (before, now) = match event {
-            PathEvent::Created => (Before::Absent, Now::New),
-            PathEvent::MovedHere => (Before::Unknown, Now::New),
-            PathEvent::Modified => (Before::There, Now::Modified),
-            PathEvent::Metadata => (Before::There, Now::Metadata),
-            PathEvent::Removed => (Before::There, Now::Absent),
+            PathEvent::Created => (StateBefore::Absent, StateNow::New),
+            PathEvent::MovedHere => (StateBefore::Unknown, StateNow::New),
+            PathEvent::Modified => (StateBefore::Present, StateNow::Modified),
+            PathEvent::Metadata => (StateBefore::Present, StateNow::Metadata),
+            PathEvent::Removed => (StateBefore::Present, StateNow::Absent),
         };
         Self {
             before,
@@ -149,9 +149,9 @@ impl PathChange {
 
     fn merge(&mut self, event: PathEvent) {
         match event {
-            PathEvent::Created | PathEvent::MovedHere => self.now = Now::New,
-            PathEvent::Removed => self.now = Now::Absent,
-            PathEvent::Modified if self.now == Now::Metadata => self.now = Now::Modified,
+            PathEvent::Created | PathEvent::MovedHere => self.now = StateNow::New,
+            PathEvent::Removed => self.now = StateNow::Absent,
+            PathEvent::Modified if self.now == StateNow::Metadata => self.now = StateNow::Modified,
             // The change that is reported includes it.
             PathEvent::Modified | PathEvent::Metadata => {}
         }
@@ -159,15 +159,15 @@ impl PathChange {
 
     fn kinds(&self) -> (Option<ChangeKind>, Option<ChangeKind>) {
         let kind = match (&self.now, &self.before) {
-            (Now::Absent, Before::Absent) => return (None, None),
-            (Now::Absent, _) => ChangeKind::Removed,
-            (Now::New, Before::There) if self.is_directory => {
+            (StateNow::Absent, StateBefore::Absent) => return (None, None),
+            (StateNow::Absent, _) => ChangeKind::Removed,
+            (StateNow::New, StateBefore::Present) if self.is_directory => {
                 return (Some(ChangeKind::Removed), Some(ChangeKind::Created));
             }
-            (Now::New, Before::There) => ChangeKind::Modified,
-            (Now::New, _) => ChangeKind::Created,
-            (Now::Modified, _) => ChangeKind::Modified,
-            (Now::Metadata, _) => ChangeKind::Metadata,
+            (StateNow::New, StateBefore::Present) => ChangeKind::Modified,
+            (StateNow::New, _) => ChangeKind::Created,
+            (StateNow::Modified, _) => ChangeKind::Modified,
+            (StateNow::Metadata, _) => ChangeKind::Metadata,
         };
         (Some(kind), None)
     }

@@ -23,7 +23,7 @@ use crate::{
 pub(crate) struct ProcessStream {
     caller: Caller,
     process: ProcessId,
-    purpose: Purpose,
+    state: StreamState,
     /// Whether the start is still to be reported.
     reports_start: bool,
     stdin: ReceiveWindow,
@@ -34,7 +34,7 @@ pub(crate) struct ProcessStream {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Purpose {
+enum StreamState {
     /// Closes when the process has executed its program.
     Start,
     /// Carries the outputs and closes with the exit status.
@@ -63,7 +63,7 @@ impl ProcessStream {
     /// Creates a stream that waits for the start of a process.
     pub(crate) fn starter(caller: Caller, process: ProcessId) -> Self {
         Self {
-            purpose: Purpose::Start,
+            state: StreamState::Start,
             reports_start: true,
             ..Self::watcher(caller, process, [None, None], None)
         }
@@ -82,7 +82,7 @@ impl ProcessStream {
         Self {
             caller,
             process,
-            purpose: Purpose::Watch,
+            state: StreamState::Watch,
             reports_start: false,
             stdin: ReceiveWindow::resumed(Channel::Stdin, INPUT_WINDOW, input),
             uncredited: INPUT_WINDOW.saturating_sub(input),
@@ -94,7 +94,7 @@ impl ProcessStream {
     /// Creates a stream that waits for the end of a process.
     pub(crate) fn killer(caller: Caller, process: ProcessId) -> Self {
         Self {
-            purpose: Purpose::Kill,
+            state: StreamState::Kill,
             ..Self::watcher(caller, process, [None, None], None)
         }
     }
@@ -107,7 +107,7 @@ impl ProcessStream {
     /// Cancels the request. Returns whether the stream will close by itself or
     /// has closed.
     pub(crate) fn cancel(&mut self, processes: &mut Processes) -> bool {
-        if self.purpose == Purpose::AwaitAck {
+        if self.state == StreamState::AwaitAck {
             return true;
         }
         let ends = processes.cancel(self.process, self.caller);
@@ -121,7 +121,7 @@ impl ProcessStream {
     /// Handles the acknowledgement of its outcome. Returns whether there was
     /// one.
     pub(super) fn acknowledge(&self, processes: &mut Processes) -> bool {
-        if self.purpose != Purpose::AwaitAck {
+        if self.state != StreamState::AwaitAck {
             return false;
         }
         processes.acknowledge(self.process, self.caller);
@@ -162,7 +162,7 @@ impl ProcessStream {
         bytes: &[u8],
         processes: &mut Processes,
     ) -> Result<Option<u32>, LinkError> {
-        if self.purpose == Purpose::AwaitAck {
+        if self.state == StreamState::AwaitAck {
             return Ok(None);
         }
         let count = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
@@ -170,7 +170,7 @@ impl ProcessStream {
         self.uncredited = self.uncredited.saturating_add(count);
         if let Some(process) = processes.get_mut(self.process) {
             process.push_input(self.caller, bytes);
-            processes.check_full(self.process);
+            processes.check_terminal_full(self.process);
         }
         Ok(self.consumed(processes))
     }
@@ -188,7 +188,7 @@ impl ProcessStream {
         outgoing: &mut Outgoing,
         processes: &mut Processes,
     ) -> Result<Filled, LinkError> {
-        if self.purpose == Purpose::AwaitAck {
+        if self.state == StreamState::AwaitAck {
             return Ok(Filled::Nothing);
         }
         let id = self.caller.stream;
@@ -213,7 +213,7 @@ impl ProcessStream {
             }
             self.reports_start = false;
             let (ProcessId(number), pid) = (self.process, process.pid());
-            if self.purpose == Purpose::Start {
+            if self.state == StreamState::Start {
                 let outcome = Outcome::Spawned { id: number, pid };
                 outgoing.close(id, &outcome)?;
                 processes.remove_stream(self.process, self.caller);
@@ -261,9 +261,9 @@ impl ProcessStream {
         if !ended {
             return Ok(Filled::Nothing);
         }
-        let exit = match self.purpose {
-            Purpose::Kill => processes.exit_after_kill(self.process),
-            Purpose::Start | Purpose::Watch | Purpose::AwaitAck => {
+        let exit = match self.state {
+            StreamState::Kill => processes.exit_after_kill(self.process),
+            StreamState::Start | StreamState::Watch | StreamState::AwaitAck => {
                 processes.finalize_exit(self.process)
             }
         };
@@ -273,7 +273,7 @@ impl ProcessStream {
         outgoing.close(id, &Outcome::Exited(exit))?;
         if owns {
             processes.exit_reported(self.process);
-            self.purpose = Purpose::AwaitAck;
+            self.state = StreamState::AwaitAck;
             return Ok(Filled::Nothing);
         }
         processes.remove_stream(self.process, self.caller);

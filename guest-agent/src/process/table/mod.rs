@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     cgroup::{Cgroup, Cgroups},
-    deadlines::{Deadlines, Purpose},
+    deadlines::{DeadlineKind, Deadlines},
     event::{Event, Poller},
     ids::{Caller, LinkId, ProcessId},
     kernel_log::KernelLog,
@@ -35,11 +35,11 @@ pub(crate) struct Processes {
     /// How long a foreground process that lost its link waits to be resumed.
     resume_grace_ms: u64,
     /// Links whose streams may have frames to send.
-    awake: Vec<LinkId>,
+    links_to_serve: Vec<LinkId>,
     /// Processes whose pipes have more to read than one turn allows.
     read_queue: Vec<ProcessId>,
     /// Processes whose terminal did not accept all input.
-    full: Vec<ProcessId>,
+    full_terminals: Vec<ProcessId>,
     /// Processes of services that have changed.
     supervised: Vec<ProcessId>,
     /// Whether a process may have ended, which
@@ -73,9 +73,9 @@ impl Processes {
             cgroups,
             deadlines: Deadlines::default(),
             resume_grace_ms,
-            awake: Vec::new(),
+            links_to_serve: Vec::new(),
             read_queue: Vec::new(),
-            full: Vec::new(),
+            full_terminals: Vec::new(),
             supervised: Vec::new(),
             may_have_ended: false,
             ended_orphans: 0,
@@ -152,7 +152,7 @@ impl Processes {
         let id = self.insert(process, poller);
         if start.timeout_ms > 0 {
             let end = started.after_ms(start.timeout_ms);
-            self.deadlines.add(end, id, Purpose::Timeout);
+            self.deadlines.add(end, id, DeadlineKind::Timeout);
         }
         Ok(id)
     }
@@ -257,7 +257,7 @@ impl Processes {
         };
         process.on_pipe_ready(channel);
         if channel == Channel::Stdin {
-            self.check_full(id);
+            self.check_terminal_full(id);
         }
         let Some(process) = self.get_mut(id) else {
             return;
@@ -271,23 +271,23 @@ impl Processes {
 
     /// Notes whether a terminal did not accept all input, after input was
     /// written to a process.
-    pub(crate) fn check_full(&mut self, id: ProcessId) {
+    pub(crate) fn check_terminal_full(&mut self, id: ProcessId) {
         let is_full = self
             .get_mut(id)
             .is_some_and(|process| process.terminal.is_some() && process.has_queued_input());
-        if is_full && !self.full.contains(&id) {
-            self.full.push(id);
+        if is_full && !self.full_terminals.contains(&id) {
+            self.full_terminals.push(id);
         }
     }
 
     /// Requests an event for when full terminals accept input again.
-    pub(crate) fn watch_full(&mut self, poller: &Poller) {
-        for id in core::mem::take(&mut self.full) {
+    pub(crate) fn watch_full_terminals(&mut self, poller: &Poller) {
+        for id in core::mem::take(&mut self.full_terminals) {
             if let Some(process) = self.get_mut(id)
                 && let Some(input) = &process.stdin
             {
                 // It is registered already, so this cannot fail.
-                let _ = poller.watch_room(input, Event::Pipe(id, Channel::Stdin));
+                let _ = poller.watch_writable_once(input, Event::Pipe(id, Channel::Stdin));
             }
         }
     }
@@ -352,15 +352,15 @@ impl Processes {
                 self.supervised.push(id);
             }
             for caller in process.callers() {
-                if !self.awake.contains(&caller.link) {
-                    self.awake.push(caller.link);
+                if !self.links_to_serve.contains(&caller.link) {
+                    self.links_to_serve.push(caller.link);
                 }
             }
         }
     }
 
-    pub(crate) fn is_awake(&self) -> bool {
-        !self.awake.is_empty()
+    pub(crate) fn has_links_to_serve(&self) -> bool {
+        !self.links_to_serve.is_empty()
     }
 
     /// Returns a process of a service that has changed.
@@ -369,8 +369,8 @@ impl Processes {
     }
 
     /// Returns a link whose streams may have frames to send.
-    pub(crate) fn next_awake(&mut self) -> Option<LinkId> {
-        self.awake.pop()
+    pub(crate) fn next_link_to_serve(&mut self) -> Option<LinkId> {
+        self.links_to_serve.pop()
     }
 
     /// Returns whether [`prepare`](Self::prepare) has been called.
@@ -428,7 +428,7 @@ impl Process {
         if let Some(input) = &self.stdin {
             let event = Event::Pipe(id, Channel::Stdin);
             match self.terminal {
-                Some(_) => poller.watch_keyboard(input, event)?,
+                Some(_) => poller.register_terminal_input(input, event)?,
                 None => poller.watch(input, event)?,
             }
         }

@@ -7,7 +7,7 @@ use crate::{
     cgroup::Cgroup,
     child_exit::Reaped,
     clock::Moment,
-    deadlines::Purpose,
+    deadlines::DeadlineKind,
     event::Poller,
     ids::{Caller, ProcessId},
     process::{KillReason, Process, Role, TREE_GRACE_MS, launching::LaunchState},
@@ -26,8 +26,8 @@ impl Processes {
     pub(crate) fn kill(&mut self, id: ProcessId, reason: KillReason) {
         if let Some(process) = self.get_mut(id) {
             process.kill(reason);
-            let hold = Moment::now().after_ms(TREE_GRACE_MS);
-            self.deadlines.add(hold, id, Purpose::Hold);
+            let grace_end = Moment::now().after_ms(TREE_GRACE_MS);
+            self.deadlines.add(grace_end, id, DeadlineKind::TreeGrace);
         }
     }
 
@@ -59,7 +59,7 @@ impl Processes {
         if process.owner == Some(caller) {
             process.owner = None;
             let end = Moment::now().after_ms(grace);
-            self.deadlines.add(end, id, Purpose::Resume);
+            self.deadlines.add(end, id, DeadlineKind::Resume);
             // epoll does not report unread output a second time.
             self.read_queue.push(id);
         } else if is_released {
@@ -115,7 +115,7 @@ impl Processes {
 
     /// Cancels the deadline for a process to be resumed.
     pub(in crate::process) fn cancel_resume_deadline(&mut self, id: ProcessId) {
-        self.deadlines.remove(id, Purpose::Resume);
+        self.deadlines.remove(id, DeadlineKind::Resume);
     }
 
     /// Records that a process may have ended, for the next turn.
@@ -186,9 +186,9 @@ impl Processes {
             process.leader_ended(reaped, self.kernel_log.as_mut());
             // The time for its descendants begins now, even if it was killed a
             // while ago.
-            self.deadlines.remove(id, Purpose::Hold);
-            let hold = Moment::now().after_ms(TREE_GRACE_MS);
-            self.deadlines.add(hold, id, Purpose::Hold);
+            self.deadlines.remove(id, DeadlineKind::TreeGrace);
+            let grace_end = Moment::now().after_ms(TREE_GRACE_MS);
+            self.deadlines.add(grace_end, id, DeadlineKind::TreeGrace);
         }
         true
     }
@@ -257,25 +257,25 @@ impl Processes {
             return;
         }
         let now = Moment::now();
-        while let Some((id, purpose)) = self.deadlines.take_due(now) {
+        while let Some((id, kind)) = self.deadlines.take_due(now) {
             let Some(process) = self.get_mut(id) else {
                 continue;
             };
-            match purpose {
-                Purpose::Hold => {
+            match kind {
+                DeadlineKind::TreeGrace => {
                     if process.tree_grace_expired() {
-                        let hold = now.after_ms(TREE_GRACE_MS);
-                        self.deadlines.add(hold, id, Purpose::Hold);
+                        let grace_end = now.after_ms(TREE_GRACE_MS);
+                        self.deadlines.add(grace_end, id, DeadlineKind::TreeGrace);
                     }
                     self.finalize_exit(id);
                 }
-                Purpose::Launch => self.recheck_launch(id, poller),
-                Purpose::Timeout => {
+                DeadlineKind::Launch => self.recheck_launch(id, poller),
+                DeadlineKind::Timeout => {
                     if !process.has_ended() {
                         self.kill(id, KillReason::Timeout);
                     }
                 }
-                Purpose::Resume => {
+                DeadlineKind::Resume => {
                     if process.owner.is_none() && process.mode == ProcessMode::Foreground {
                         self.abandon(id);
                     }

@@ -30,7 +30,7 @@ impl Agent {
             InputKind::QueryReply { writer } => process.answer(writer, typing.bytes),
             InputKind::Secret => process.type_secret(typing.bytes)?,
         }
-        self.tasks.processes.check_full(id);
+        self.tasks.processes.check_terminal_full(id);
         Ok(Outcome::Done)
     }
 }

@@ -6,9 +6,9 @@ use std::{
 };
 
 use vmcell_wire::{
-    Attach, Attached, Capabilities, Channel, Decoder, Event, Exit, FailureKind, Item, Outcome,
-    PackedStringsBuf, Peer, Position, Request, Resume, Selector, Stage, Start, Stdin, StreamId,
-    encode,
+    Attach, Attached, Capabilities, Channel, Decoder, Event, Exit, FailureKind, Hello, Item,
+    Outcome, PackedStringsBuf, Peer, Position, Request, Resume, Selector, Stage, Start, Stdin,
+    StreamId, encode,
 };
 
 use super::{Listed, Reply, Spec};
@@ -37,7 +37,7 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    pub(super) fn new(socket: UnixStream) -> Self {
+    pub(crate) fn new(socket: UnixStream) -> Self {
         socket.set_read_timeout(Some(REPLY_TIMEOUT)).unwrap();
         socket.set_write_timeout(Some(REPLY_TIMEOUT)).unwrap();
         Self {
@@ -52,6 +52,12 @@ impl Host {
             credit_automatically: true,
             acknowledge_automatically: true,
         }
+    }
+
+    /// Sends a hello with the size of this host's windows.
+    pub(crate) fn say_hello(&mut self, window: u32) {
+        self.window = window;
+        self.send(|out| encode::hello(out, &Hello::new("test", window, [0; 16])).unwrap());
     }
 
     pub(crate) fn send(&mut self, write: impl FnOnce(&mut Vec<u8>)) {

@@ -11,7 +11,6 @@ use rustix::{
     process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open},
     time::Timespec,
 };
-use vmcell_wire::{Hello, encode};
 
 use super::{Host, Reply};
 
@@ -81,8 +80,7 @@ impl RunningAgent {
 
     pub(crate) fn connect_with_window(&self, window: u32) -> Host {
         let mut host = self.connect_without_hello();
-        host.window = window;
-        host.send(|out| encode::hello(out, &Hello::new("test", window, [0; 16])).unwrap());
+        host.say_hello(window);
         host.until(|reply| matches!(reply, Reply::Hello));
         host
     }

@@ -21,7 +21,10 @@ pub(super) fn decompress(reader: Box<dyn Read + Send>) -> io::Result<Box<dyn Rea
         )));
     }
     if start.starts_with(ZSTD) {
+        #[cfg(not(feature = "zstd"))]
+        return Err(without_zstd());
         // Its memory is limited: by default it rejects windows above 128 MiB.
+        #[cfg(feature = "zstd")]
         return Ok(Box::new(BufReader::with_capacity(
             BUFFER,
             zstd::stream::read::Decoder::with_buffer(reader)?,
@@ -34,7 +37,14 @@ pub(super) fn decompress(reader: Box<dyn Read + Send>) -> io::Result<Box<dyn Rea
 pub(super) enum Compressor {
     Plain(BufWriter<Box<dyn Write + Send>>),
     Gzip(GzEncoder<Box<dyn Write + Send>>),
+    #[cfg(feature = "zstd")]
     Zstd(zstd::stream::write::Encoder<'static, Box<dyn Write + Send>>),
+}
+
+#[cfg(not(feature = "zstd"))]
+fn without_zstd() -> io::Error {
+    let text = "for archives that are compressed with zstd, compile with the feature \"zstd\"";
+    io::Error::new(io::ErrorKind::Unsupported, text)
 }
 
 impl Compressor {
@@ -42,6 +52,9 @@ impl Compressor {
         Ok(match format {
             ArchiveFormat::Tar => Self::Plain(BufWriter::with_capacity(BUFFER, writer)),
             ArchiveFormat::TarGz => Self::Gzip(GzEncoder::new(writer, Compression::default())),
+            #[cfg(not(feature = "zstd"))]
+            ArchiveFormat::TarZst => return Err(without_zstd()),
+            #[cfg(feature = "zstd")]
             ArchiveFormat::TarZst => Self::Zstd(zstd::stream::write::Encoder::new(
                 writer,
                 zstd::DEFAULT_COMPRESSION_LEVEL,
@@ -53,6 +66,7 @@ impl Compressor {
         match self {
             Self::Plain(writer) => writer.write_all(bytes),
             Self::Gzip(writer) => writer.write_all(bytes),
+            #[cfg(feature = "zstd")]
             Self::Zstd(writer) => writer.write_all(bytes),
         }
     }
@@ -62,6 +76,7 @@ impl Compressor {
         match self {
             Self::Plain(mut writer) => writer.flush(),
             Self::Gzip(writer) => writer.finish()?.flush(),
+            #[cfg(feature = "zstd")]
             Self::Zstd(writer) => writer.finish()?.flush(),
         }
     }

@@ -8,7 +8,7 @@ pub enum ArchiveFormat {
     Tar,
     /// `.tar.gz` or `.tgz`
     TarGz,
-    /// `.tar.zst`
+    /// `.tar.zst`; needs the feature `zstd`
     TarZst,
 }
 
