@@ -1,5 +1,5 @@
 //! Reads untrusted tar archives in one pass: old headers, POSIX's ustar and pax
-//! formats, and GNU's long names and sparse files.
+//! formats, and GNU's long names and four formats of sparse files.
 //!
 //! The layout of a header block is that of the crate `tar`. Its reader is not
 //! used, because it buffers names of any size, splits pax records at newlines,
