@@ -29,6 +29,16 @@
 //! # }
 //! ```
 //!
+//! Archives that GNU tar and bsdtar extract are read, with these exceptions:
+//!
+//! - An archive must end with a block of zeros. Without it, it cannot be told
+//!   from one that was truncated between two entries.
+//! - Extension headers are limited to 256 KiB for an entry, and maps of sparse
+//!   files to a million parts.
+//! - A hard link whose header states a size is refused in archives with pax
+//!   headers, because programs differ in whether data follows.
+//! - Entries of unknown types are returned as such. Others extract them as files.
+//!
 //! Names, link targets and attributes are returned as the archive states them:
 //! a caller checks that a name does not lead outside of its destination. The
 //! crates `vmcell-tree` and `vmcell-rootfs` share this one. Its API may change
