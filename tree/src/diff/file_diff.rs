@@ -1,11 +1,11 @@
-use std::os::unix::ffi::OsStrExt;
+use std::{fmt, os::unix::ffi::OsStrExt};
 
 use super::{
     change::Change,
     hunks::hunks,
     manifest::{ManifestEntry, ManifestKind},
 };
-use crate::patch::quote;
+use crate::patch::{name_terminator, quote};
 
 /// The file types in `st_mode`, as git writes them.
 const REGULAR: u32 = 0o100_000;
@@ -120,6 +120,13 @@ impl FileDiff {
     }
 }
 
+/// Prints the [`patch`](FileDiff::patch), with bytes that are not UTF-8 replaced.
+impl fmt::Display for FileDiff {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&String::from_utf8_lossy(&self.patch))
+    }
+}
+
 /// The old or new file, if a patch can describe it.
 #[derive(Clone, Copy)]
 struct Side<'a> {
@@ -211,16 +218,5 @@ impl PatchWriter<'_> {
     fn line(&mut self, line: &str) {
         self.text.extend_from_slice(line.as_bytes());
         self.text.push(b'\n');
-    }
-}
-
-/// Returns a tab after an unquoted name with spaces. Without it, readers could
-/// take the rest of the name for a timestamp.
-fn name_terminator(name: &str) -> &'static str {
-    let is_quoted = name.starts_with('"');
-    if name.contains(' ') && !is_quoted {
-        "\t"
-    } else {
-        ""
     }
 }

@@ -68,11 +68,7 @@ fn hostile_archives_are_refused_by_the_entry_that_is_wrong() {
             "/../etc/passwd",
             start().file(b"/../etc/passwd", b"x").end(),
         ),
-        (
-            BadName,
-            "/",
-            start().symlink(b"/", b"x").end(),
-        ),
+        (BadName, "/", start().symlink(b"/", b"x").end()),
         (
             ParentName,
             "a/../../b",
