@@ -48,8 +48,9 @@ pub enum PatchDetail {
     /// The whole change.
     Full,
     /// Only the fact that the file changed: it is binary, or too large, or its
-    /// content was not kept, or all patches together are too large. Such a
-    /// patch cannot be applied.
+    /// content was not kept, or all patches together are too large. A
+    /// [`Patch`](crate::patch::Patch) leaves the file out, and `git apply`
+    /// refuses it.
     NameOnly,
     /// Nothing: patches cannot describe directories, devices, sockets and
     /// pipes.

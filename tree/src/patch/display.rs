@@ -55,8 +55,14 @@ impl FilePatch<'_> {
                 "\n"
             },
         };
-        // Only a plain patch may create a file without stating so.
-        if !self.may_create || self.kind != FilePatchKind::Modified {
+        let old = prefixed("a/", self.old_path().unwrap_or(self.path()));
+        let names = format!("{old} {}", prefixed("b/", self.path()));
+        // Only a plain patch may create a file without stating so. Its first
+        // line keeps the others apart from the header of the part before.
+        if self.may_create && self.kind == FilePatchKind::Modified {
+            text.line(&format!("diff -u {names}"));
+        } else {
+            text.line(&format!("diff --git {names}"));
             self.write_git_header(&mut text);
         }
         if !self.hunks.is_empty() {
@@ -75,11 +81,9 @@ impl FilePatch<'_> {
         text.bytes
     }
 
+    /// Writes the lines after `diff --git`.
     fn write_git_header(&self, text: &mut PatchText) {
-        let old = self.old_path().unwrap_or(self.path());
-        let new = self.path();
-        let names = [prefixed("a/", old), prefixed("b/", new)];
-        text.line(&format!("diff --git {}", names.join(" ")));
+        let (old, new) = (self.old_path().unwrap_or(self.path()), self.path());
         match self.kind {
             FilePatchKind::Added => {
                 let mode = self.new_mode.unwrap_or(DEFAULT_MODE);

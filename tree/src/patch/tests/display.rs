@@ -37,7 +37,10 @@ fn other_patches_are_printed_in_gits_format() {
     assert_eq!(printed(context), text);
     // A plain patch that may create the file stays one.
     let plain = "--- a/x\n+++ b/x\n@@ -0,0 +1 @@\n+1\n";
-    assert_eq!(printed(plain), plain);
+    let rename = "diff --git a/y b/z\nrename from y\nrename to z\n";
+    let text = format!("{rename}diff -u a/x b/x\n{plain}");
+    assert_eq!(printed(&text), text);
+    assert_eq!(printed(plain), format!("diff -u a/x b/x\n{plain}"));
     let deleted = "--- x\n+++ /dev/null\n@@ -1 +0,0 @@\n-1\n";
     assert!(printed(deleted).starts_with("diff --git a/x b/x\ndeleted file mode 100644\n"));
 }
