@@ -274,7 +274,7 @@ fn links_out_of_the_tree_and_loops_prevent_all() {
         ("loop", "loop"),
         ("down", "../tree/../d"),
     ] {
-        symlink(target, env.at(&format!("tree/{name}"))).unwrap();
+        symlink(target, env.at(format!("tree/{name}"))).unwrap();
     }
     let before = snapshot(&env);
     for path in ["up", "step", "absolute", "loop", "down"] {
