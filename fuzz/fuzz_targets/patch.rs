@@ -57,7 +57,11 @@ fn check_printing(patch: &Patch<'_>) {
         patch.write_patch(&mut text).expect("writing to memory");
         text
     };
-    if patch.paths().iter().all(|path| path.as_os_str().len() < 4000) {
+    if patch
+        .paths()
+        .iter()
+        .all(|path| path.as_os_str().len() < 4000)
+    {
         let text = print(patch);
         let again = Patch::parse(&text).expect("a printed patch is one");
         assert_eq!(print(&again), text);
