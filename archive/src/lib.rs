@@ -1,5 +1,5 @@
 //! Reads untrusted tar archives in one pass: old headers, POSIX's ustar and pax
-//! formats, and GNU's long names and sparse files.
+//! formats, and GNU's long names and four formats of sparse files.
 //!
 //! The layout of a header block is that of the crate `tar`. Its reader is not
 //! used, because it buffers names of any size, splits pax records at newlines,
@@ -28,6 +28,16 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! Archives that GNU tar and bsdtar extract are read, with these exceptions:
+//!
+//! - An archive must end with a block of zeros. Without it, it cannot be told
+//!   from one that was truncated between two entries.
+//! - Extension headers are limited to 256 KiB for an entry, and maps of sparse
+//!   files to a million parts.
+//! - A hard link whose header states a size is refused in archives with pax
+//!   headers, because programs differ in whether data follows.
+//! - Entries of unknown types are returned as such. Others extract them as files.
 //!
 //! Names, link targets and attributes are returned as the archive states them:
 //! a caller checks that a name does not lead outside of its destination. The

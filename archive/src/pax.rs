@@ -19,10 +19,16 @@ pub(crate) struct Pax {
     pub(crate) gid: Option<u32>,
     pub(crate) modified: Option<Time>,
     pub(crate) xattrs: Vec<(Vec<u8>, Vec<u8>)>,
+    /// The name of a sparse file; the path is that of a stand-in.
+    pub(crate) sparse_name: Option<Vec<u8>>,
     /// The length of a sparse file, including holes.
     pub(crate) sparse_size: Option<u64>,
     pub(crate) sparse_version: (Option<u64>, Option<u64>),
-    pub(crate) is_old_sparse: bool,
+    /// Offsets and lengths of its data, in the formats 0.0 and 0.1.
+    pub(crate) sparse_parts: Option<Vec<(u64, u64)>>,
+    /// The offset of the next part, in format 0.0.
+    sparse_offset: Option<u64>,
+    pub(crate) has_unknown_sparse_record: bool,
 }
 
 impl Pax {
@@ -38,7 +44,7 @@ impl Pax {
 
     fn set(&mut self, key: &[u8], value: &[u8]) -> Result<(), ArchiveError> {
         match key {
-            b"path" | b"GNU.sparse.name" => self.path = Some(value.to_vec()),
+            b"path" => self.path = Some(value.to_vec()),
             b"linkpath" => self.link_path = Some(value.to_vec()),
             b"size" => self.size = Some(decimal(value)?),
             b"uid" => self.uid = Some(decimal(value)?),
@@ -46,8 +52,20 @@ impl Pax {
             b"mtime" => self.modified = Some(parse_time(value)?),
             b"GNU.sparse.major" => self.sparse_version.0 = Some(decimal(value)?),
             b"GNU.sparse.minor" => self.sparse_version.1 = Some(decimal(value)?),
-            b"GNU.sparse.realsize" => self.sparse_size = Some(decimal(value)?),
-            _ if key.starts_with(b"GNU.sparse.") => self.is_old_sparse = true,
+            b"GNU.sparse.name" => self.sparse_name = Some(value.to_vec()),
+            b"GNU.sparse.realsize" | b"GNU.sparse.size" => {
+                self.sparse_size = Some(decimal(value)?);
+            }
+            b"GNU.sparse.map" => self.sparse_parts = Some(parse_sparse_map(value)?),
+            b"GNU.sparse.offset" => self.sparse_offset = Some(decimal(value)?),
+            b"GNU.sparse.numbytes" => {
+                let offset = self.sparse_offset.take().ok_or(ArchiveError::BadNumber)?;
+                let parts = self.sparse_parts.get_or_insert_default();
+                parts.push((offset, decimal(value)?));
+            }
+            // The parts are counted as they come.
+            b"GNU.sparse.numblocks" => {}
+            _ if key.starts_with(b"GNU.sparse.") => self.has_unknown_sparse_record = true,
             _ => {
                 if let Some(name) = key.strip_prefix(XATTR_PREFIX.as_bytes()) {
                     self.xattrs.push((name.to_vec(), value.to_vec()));
@@ -66,6 +84,17 @@ fn split_record(records: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     let equals = record.iter().position(|byte| *byte == b'=')?;
     let (key, value) = record.split_at_checked(equals)?;
     Some((key, value.get(1..)?, rest))
+}
+
+/// Parses offsets and lengths in turn, separated by commas.
+fn parse_sparse_map(value: &[u8]) -> Result<Vec<(u64, u64)>, ArchiveError> {
+    let mut numbers = value.split(|byte| *byte == b',').map(decimal);
+    let mut parts = Vec::new();
+    while let Some(offset) = numbers.next() {
+        let length = numbers.next().ok_or(ArchiveError::BadNumber)?;
+        parts.push((offset?, length?));
+    }
+    Ok(parts)
 }
 
 /// Parses seconds with a fraction of any length.

@@ -34,6 +34,8 @@ pub struct ArchiveReader<R> {
     left: u64,
     padding: u64,
     is_first: bool,
+    /// Whether there was a header of POSIX's pax format.
+    has_pax: bool,
 }
 
 impl<R: Read> ArchiveReader<R> {
@@ -46,6 +48,7 @@ impl<R: Read> ArchiveReader<R> {
             left: 0,
             padding: 0,
             is_first: true,
+            has_pax: false,
         }
     }
 
@@ -65,7 +68,7 @@ impl<R: Read> ArchiveReader<R> {
                 return Ok(None);
             }
             if !is_extension(&self.header) {
-                pax.path = pax.path.or(long_name);
+                pax.path = pax.sparse_name.take().or(pax.path).or(long_name);
                 pax.link_path = pax.link_path.or(long_link);
                 return self.entry(pax).map(Some);
             }
@@ -77,12 +80,17 @@ impl<R: Read> ArchiveReader<R> {
             self.set_size(size);
             let mut bytes = vec![0; usize::try_from(size).unwrap_or(0)];
             self.read_exact(&mut bytes)?;
-            match self.header.entry_type() {
-                EntryType::GNULongName => long_name = Some(until_nul(&bytes).to_vec()),
-                EntryType::GNULongLink => long_link = Some(until_nul(&bytes).to_vec()),
+            match self.header.entry_type().as_byte() {
+                b'L' => long_name = Some(until_nul(&bytes).to_vec()),
+                b'K' => long_link = Some(until_nul(&bytes).to_vec()),
                 // Global headers apply to all entries. They are ignored.
-                EntryType::XGlobalHeader => {}
-                _ => pax.add(&bytes)?,
+                b'g' => self.has_pax = true,
+                // An access control list of Solaris. It is ignored.
+                b'A' => {}
+                _ => {
+                    self.has_pax = true;
+                    pax.add(&bytes)?;
+                }
             }
         }
         Err(ArchiveError::HeadersTooLarge)
@@ -162,12 +170,11 @@ impl<R: Read> ArchiveReader<R> {
         if self.header.as_bytes() == &[0; BLOCK] {
             return Ok(false);
         }
-        let mut expected = self.header.clone();
-        expected.set_cksum();
-        match (self.header.cksum().ok(), expected.cksum().ok()) {
-            (Some(stated), Some(expected)) if stated == expected => {}
-            _ if self.is_first => return Err(ArchiveError::NotAnArchive),
-            _ => return Err(ArchiveError::Damaged),
+        if !has_valid_checksum(&self.header) {
+            return Err(match self.is_first {
+                true => ArchiveError::NotAnArchive,
+                false => ArchiveError::Damaged,
+            });
         }
         self.is_first = false;
         // The crate `tar` ignores the second part of a name if the version is
@@ -207,16 +214,19 @@ impl<R: Read> ArchiveReader<R> {
             uid: or_field(pax.uid, &fields.uid)?,
             gid: or_field(pax.gid, &fields.gid)?,
             modified,
-            kind: self.kind(&header, &pax, size)?,
+            kind: self.kind(&header, &mut pax, size)?,
             xattrs: pax.xattrs,
         })
     }
 
-    fn kind(&mut self, header: &Header, pax: &Pax, size: u64) -> Result<EntryKind, ArchiveError> {
-        let target = || match &pax.link_path {
-            Some(target) => target.clone(),
-            None => until_nul(&header.as_old().linkname).to_vec(),
-        };
+    fn kind(
+        &mut self,
+        header: &Header,
+        pax: &mut Pax,
+        size: u64,
+    ) -> Result<EntryKind, ArchiveError> {
+        let link_path = pax.link_path.take();
+        let target = || link_path.unwrap_or_else(|| until_nul(&header.as_old().linkname).to_vec());
         let kind = match header.entry_type() {
             // Before POSIX, directories had no type of their own.
             EntryType::Regular if self.name.ends_with(b"/") => EntryKind::Directory,
@@ -232,39 +242,53 @@ impl<R: Read> ArchiveReader<R> {
                 let stored = size;
                 return Ok(EntryKind::File { stored, sparse });
             }
+            // In archives of POSIX's pax format, bytes may follow a hard link.
+            // Programs differ in whether they expect them, and attackers use
+            // that to hide entries from one of them.
+            EntryType::Link if size > 0 && self.has_pax && header.as_ustar().is_some() => {
+                return Err(ArchiveError::BadNumber);
+            }
             EntryType::Link => EntryKind::HardLink { target: target() },
             EntryType::Symlink => EntryKind::Symlink { target: target() },
             EntryType::Char => EntryKind::CharacterDevice(device(header)),
             EntryType::Block => EntryKind::BlockDevice(device(header)),
             EntryType::Directory => EntryKind::Directory,
             EntryType::Fifo => EntryKind::Fifo,
-            other if other.as_byte() == b'V' => EntryKind::Label,
-            other => {
-                self.set_size(size);
-                return Ok(EntryKind::Unknown(other.as_byte()));
-            }
+            other => match other.as_byte() {
+                b'V' if size > 0 => return Err(ArchiveError::BadNumber),
+                b'V' => EntryKind::Label,
+                // GNU's incremental archives store the names in a directory.
+                b'D' => {
+                    self.set_size(size);
+                    EntryKind::Directory
+                }
+                other => {
+                    self.set_size(size);
+                    EntryKind::Unknown(other)
+                }
+            },
         };
-        // Programs differ in whether bytes follow an entry that is not a file,
-        // and attackers use that to hide entries from one of them.
-        match size {
-            0 => Ok(kind),
-            _ => Err(ArchiveError::BadNumber),
-        }
+        // Nothing follows other entries, whatever their headers state: old
+        // programs stored the size that the file system reported.
+        Ok(kind)
     }
 
-    /// Reads the map of a sparse file of GNU's newer format, which is stored at
-    /// the start of its data.
-    fn pax_sparse_map(&mut self, pax: &Pax) -> Result<Option<SparseMap>, ArchiveError> {
-        let length = match (pax.sparse_version, pax.is_old_sparse, pax.sparse_size) {
-            ((None, None), false, None) => return Ok(None),
-            ((Some(1), Some(0)), false, length) => length.unwrap_or(0),
+    /// Returns the map of a sparse file of one of GNU's three formats with pax
+    /// records. In formats 0.0 and 0.1 the records contain it, and in format 1.0
+    /// it is stored at the start of the data.
+    fn pax_sparse_map(&mut self, pax: &mut Pax) -> Result<Option<SparseMap>, ArchiveError> {
+        let recorded = (pax.sparse_parts.take(), pax.sparse_size);
+        let (parts, length) = match (pax.sparse_version, recorded) {
+            _ if pax.has_unknown_sparse_record => return Err(ArchiveError::UnsupportedSparse),
+            ((None, None), (None, None)) => return Ok(None),
+            ((None, None) | (Some(0), Some(0 | 1)), (Some(parts), Some(length))) => (parts, length),
+            ((Some(1), Some(0)), (None, length)) => (self.pax_sparse_parts()?, length.unwrap_or(0)),
             _ => return Err(ArchiveError::UnsupportedSparse),
         };
-        let parts = self.pax_sparse_parts()?;
         SparseMap::new(parts, length, self.left).map(Some)
     }
 
-    /// Reads the number of parts, then offset and length of each: one number per
+    /// Reads the map in the data: the number of parts, then offset and length of each: one number per
     /// line, padded to whole blocks.
     fn pax_sparse_parts(&mut self) -> Result<Vec<(u64, u64)>, ArchiveError> {
         let mut block = [0; BLOCK];
@@ -328,12 +352,25 @@ impl<R: Read> ArchiveReader<R> {
 }
 
 /// Returns whether a header belongs to the next entry. `X` is Solaris's name of
-/// `x`.
+/// `x`, and `A` its access control list.
 fn is_extension(header: &Header) -> bool {
     matches!(
         header.entry_type().as_byte(),
-        b'L' | b'K' | b'x' | b'X' | b'g'
+        b'L' | b'K' | b'x' | b'X' | b'g' | b'A'
     )
+}
+
+/// Returns whether the checksum of a header is right. It is the sum of all
+/// bytes, with spaces in its own field; some old programs added signed bytes.
+fn has_valid_checksum(header: &Header) -> bool {
+    let mut spaced = header.clone();
+    spaced.as_old_mut().cksum = [b' '; 8];
+    let bytes = spaced.as_bytes().iter();
+    let unsigned: i64 = bytes.clone().map(|byte| i64::from(*byte)).sum();
+    let signed: i64 = bytes.map(|byte| i64::from(byte.cast_signed())).sum();
+    header
+        .cksum()
+        .is_ok_and(|stated| [unsigned, signed].contains(&stated.into()))
 }
 
 fn device(header: &Header) -> Option<Device> {

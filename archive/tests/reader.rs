@@ -5,7 +5,9 @@ use std::io::Read as _;
 
 use proptest::prelude::*;
 use tar::{EntryType, Header};
-use vmcell_archive::{ArchiveError, ArchiveReader, Device, Entry, EntryKind, SparseMap, Time};
+use vmcell_archive::{
+    ArchiveError, ArchiveReader, Device, Entry, EntryKind, PaxBuf, SparseMap, Time,
+};
 
 /// Returns an entry with its data, padded to blocks.
 fn entry(mut header: Header, name: &[u8], kind: u8, data: &[u8]) -> Vec<u8> {
@@ -105,7 +107,8 @@ fn kinds_are_known_by_their_types() {
         (EntryKind::Directory, gnu(b"new", b'5', b"")),
         (EntryKind::Fifo, gnu(b"a", b'6', b"")),
         (EntryKind::Label, gnu(b"a", b'V', b"")),
-        (EntryKind::Unknown(b'D'), gnu(b"a", b'D', b"names")),
+        (EntryKind::Directory, gnu(b"a", b'D', b"names")),
+        (EntryKind::Unknown(b'M'), gnu(b"a", b'M', b"data")),
         (EntryKind::BlockDevice(None), gnu(b"a", b'4', b"")),
         (
             EntryKind::CharacterDevice(numbers),
@@ -114,6 +117,85 @@ fn kinds_are_known_by_their_types() {
     ] {
         assert_eq!(read_one(&[archive]).1.kind, kind);
     }
+}
+
+/// Returns an entry whose header states a size although no data follows.
+fn sized(mut header: Header, kind: u8, size: u64) -> Vec<u8> {
+    header.as_old_mut().name[..4].copy_from_slice(b"name");
+    header.as_old_mut().linkname[..6].copy_from_slice(b"target");
+    header.as_old_mut().linkflag = [kind];
+    header.set_size(size);
+    header.set_cksum();
+    header.as_bytes().to_vec()
+}
+
+#[test]
+fn old_programs_stored_sizes_for_entries_without_data() {
+    let target = b"target".to_vec();
+    for header in [Header::new_old(), Header::new_gnu(), Header::new_ustar()] {
+        for (kind, byte) in [
+            (EntryKind::Directory, b'5'),
+            (EntryKind::Fifo, b'6'),
+            (
+                EntryKind::HardLink {
+                    target: target.clone(),
+                },
+                b'1',
+            ),
+            (
+                EntryKind::Symlink {
+                    target: target.clone(),
+                },
+                b'2',
+            ),
+        ] {
+            let behind = entry(Header::new_old(), b"behind", 0, b"data");
+            let entries = read(&[sized(header.clone(), byte, 4096), behind]).unwrap();
+            assert_eq!(entries[0].1.kind, kind);
+            assert_eq!(entries[1].0, b"behind");
+        }
+    }
+}
+
+#[test]
+fn a_hard_link_whose_data_only_some_programs_expect_is_refused() {
+    let records = gnu(b"pax", b'x', b"12 uid=7000\n");
+    let link = sized(Header::new_ustar(), b'1', 512);
+    let error = read(&[records, gnu(b"a", b'0', b""), link]).unwrap_err();
+    assert!(matches!(error, ArchiveError::BadNumber), "{error:?}");
+}
+
+#[test]
+fn an_old_directory_with_a_size_has_no_data() {
+    let mut header = Header::new_old();
+    header.as_old_mut().name[..4].copy_from_slice(b"dir/");
+    header.set_size(512);
+    header.set_cksum();
+    let entries = read(&[header.as_bytes().to_vec(), gnu(b"dir/a", b'0', b"x")]).unwrap();
+    assert_eq!(entries[0].1.kind, EntryKind::Directory);
+    assert_eq!(entries[1].0, b"dir/a");
+}
+
+#[test]
+fn checksums_of_signed_bytes_are_right() {
+    let mut bytes = gnu(b"\xe4\xf6\xfc", b'0', b"data");
+    let mut header = Header::new_gnu();
+    header.as_mut_bytes().copy_from_slice(&bytes[..512]);
+    // Each of the three bytes counts 256 less.
+    let sum = header.cksum().unwrap() - 3 * 256;
+    bytes[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+    assert_eq!(read_one(&[bytes.clone()]).0, b"\xe4\xf6\xfc");
+    bytes[0] = b'a';
+    let error = read(&[bytes]).unwrap_err();
+    assert!(matches!(error, ArchiveError::NotAnArchive), "{error:?}");
+}
+
+#[test]
+fn access_control_lists_of_solaris_are_skipped() {
+    let list = gnu(b"a", b'A', b"1000004\0user::rwx,group::r-x\0");
+    let (name, entry) = read_one(&[list, gnu(b"a", b'0', b"data")]);
+    assert_eq!(name, b"a");
+    assert!(matches!(entry.kind, EntryKind::File { stored: 4, .. }));
 }
 
 #[test]
@@ -132,10 +214,30 @@ fn sparse_files_have_maps() {
         [data, b"abc".to_vec()].concat()
     };
     let newer = |text| [gnu(b"pax", b'x', records), gnu(b"a", b'0', &map(text))].concat();
+    let older = |more: &[(&str, &str)]| {
+        let mut records = PaxBuf::default();
+        for (key, value) in [("size", "1000"), ("numblocks", "2")].iter().chain(more) {
+            records.put(&format!("GNU.sparse.{key}"), value.as_bytes());
+        }
+        records.put("path", b"GNUSparseFile.5/b");
+        let records = gnu(b"pax", b'x', records.as_bytes());
+        [records, gnu(b"a", b'0', b"abc")].concat()
+    };
+    let format_0_0 = older(&[
+        ("offset", "10"),
+        ("numbytes", "3"),
+        ("offset", "1000"),
+        ("numbytes", "0"),
+        ("name", "a"),
+    ]);
+    let format_0_1 = older(&[("name", "a"), ("map", "10,3,1000,0")]);
     for archive in [
         entry(header.clone(), b"a", b'S', b"abc"),
         newer(b"2\n10\n3\n1000\n0\n"),
+        format_0_0,
+        format_0_1,
     ] {
+        assert_eq!(read_one(std::slice::from_ref(&archive)).0, b"a");
         let sparse = Some(SparseMap {
             parts: vec![(10, 3)],
             length: 1000,
@@ -153,6 +255,18 @@ fn sparse_files_have_maps() {
         b"x",
     ] {
         let error = read(&[newer(wrong)]).unwrap_err();
+        assert!(matches!(error, ArchiveError::BadNumber), "{error:?}");
+    }
+    for wrong in [
+        &[("map", "10,4")][..],
+        &[("map", "998,3")],
+        &[("map", "10,3,")],
+        &[("map", "3,x")],
+        &[("map", "")],
+        &[("numbytes", "3")],
+        &[("offset", "10"), ("numbytes", "-3")],
+    ] {
+        let error = read(&[older(wrong)]).unwrap_err();
         assert!(matches!(error, ArchiveError::BadNumber), "{error:?}");
     }
     let error = read(&[newer(b"1048577\n")]).unwrap_err();

@@ -1,5 +1,5 @@
-//! For arbitrary text, parsing and applying a patch succeed or fail without a
-//! panic; and applying our own diff of two texts to the first gives the second.
+//! For arbitrary text, parsing, printing and applying a patch succeed or fail
+//! without a panic; and applying our own diff of two texts to the first gives the second.
 //!
 //! The input is read as
 //!
@@ -37,6 +37,7 @@ fn check_patch(old: &[u8], text: &[u8]) {
         assert!(path.components().all(is_normal), "{path:?}");
         assert_ne!(path, Path::new(""));
     }
+    check_printing(&patch);
     for file in patch.files() {
         for old in [None, Some(old)] {
             for fuzz in [0, 2] {
@@ -45,6 +46,25 @@ fn check_patch(old: &[u8], text: &[u8]) {
                 }
             }
         }
+    }
+}
+
+/// A printed patch is the same patch. Only a path that is almost too long does
+/// not fit any more, because it is printed with a prefix.
+fn check_printing(patch: &Patch<'_>) {
+    let print = |patch: &Patch<'_>| {
+        let mut text = Vec::new();
+        patch.write_patch(&mut text).expect("writing to memory");
+        text
+    };
+    if patch
+        .paths()
+        .iter()
+        .all(|path| path.as_os_str().len() < 4000)
+    {
+        let text = print(patch);
+        let again = Patch::parse(&text).expect("a printed patch is one");
+        assert_eq!(print(&again), text);
     }
 }
 

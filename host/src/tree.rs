@@ -3,7 +3,7 @@
 //! [`Files::pull`](crate::files::Files::pull).
 
 #[cfg(feature = "archive")]
-pub use vmcell_tree::transfer::{ArchiveFormat, ArchiveProblem};
+pub use vmcell_tree::transfer::{ArchiveFormat, ArchiveProblem, OtherFormat};
 pub use vmcell_tree::transfer::{
     Received, Sent, SkippedEntry, TreeError, TreeLimit, TreeLimits, TreeProgress,
 };

@@ -20,7 +20,8 @@ const MAX_BYTES: u64 = 64 << 30;
 impl Tree {
     /// Reads an uncompressed tar archive.
     ///
-    /// Reads the formats of POSIX and GNU tar, including sparse files and files of any size. Keeps
+    /// Reads the formats of POSIX and GNU tar, including sparse files and files of any size. Absolute
+    /// names are taken as relative to the root of the image. Keeps
     /// numeric owners, modes, modification times, symbolic and hard links, named pipes, device
     /// nodes, and the extended attributes that [`Tree::from_dir`] keeps. File contents are stored in
     /// a private temporary folder, which is removed when the tree and its clones are dropped.
@@ -80,15 +81,12 @@ impl<R: Read> Unpacker<R> {
     }
 
     fn add_entry(&mut self, entry: Entry) -> Result<(), Error> {
-        let path = to_path(self.reader.name());
+        let path = relative(to_path(self.reader.name()));
         let refuse = |problem| Error::Archive {
             path: path.clone(),
             problem,
         };
         self.count(&entry.kind).map_err(refuse)?;
-        if path.is_absolute() {
-            return Err(refuse(ArchiveProblem::AbsolutePath));
-        }
         match self.tree.get(&path).map(|node| &node.kind) {
             None => {}
             Some(Kind::Directory) if entry.kind == EntryKind::Directory => {}
@@ -103,7 +101,7 @@ impl<R: Read> Unpacker<R> {
             EntryKind::File { stored, sparse } => Kind::File(self.store_content(stored, sparse)?),
             EntryKind::Symlink { target } => Kind::Symlink(to_path(&target)),
             EntryKind::HardLink { target } => {
-                let target = self.hard_link_target(&to_path(&target));
+                let target = self.hard_link_target(&relative(to_path(&target)));
                 Kind::HardLink(target.ok_or_else(|| refuse(ArchiveProblem::BadHardLink))?)
             }
             EntryKind::Fifo => Kind::Fifo,
@@ -194,9 +192,6 @@ impl<R: Read> Unpacker<R> {
     /// Returns the file that a hard link refers to. Accepts only entries that came earlier in the
     /// archive, so that links cannot form cycles.
     fn hard_link_target(&self, text: &Path) -> Option<PathBuf> {
-        if text.is_absolute() {
-            return None;
-        }
         match &self.tree.get(text)?.kind {
             Kind::Directory => None,
             Kind::HardLink(first) => Some(first.clone()),
@@ -219,6 +214,14 @@ impl<R: Read> Unpacker<R> {
             path: to_path(&self.reader.header_name()),
             problem,
         }
+    }
+}
+
+/// Removes the slashes at the start of an absolute path, as other programs do.
+fn relative(path: PathBuf) -> PathBuf {
+    match path.strip_prefix("/") {
+        Ok(path) => path.to_owned(),
+        Err(_) => path,
     }
 }
 

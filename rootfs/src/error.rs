@@ -230,18 +230,16 @@ pub enum PathProblem {
 /// use vmcell_rootfs::{ArchiveProblem, Error, Tree};
 ///
 /// let mut header = tar::Header::new_gnu();
-/// header.as_mut_bytes()[..5].copy_from_slice(b"/etc/");
+/// header.as_mut_bytes()[..4].copy_from_slice(b"link");
+/// header.set_entry_type(tar::EntryType::Link);
 /// header.set_size(0);
 /// header.set_cksum();
 /// let error = Tree::from_tar(&header.as_bytes()[..]).unwrap_err();
-/// assert!(matches!(error, Error::Archive { problem: ArchiveProblem::AbsolutePath, .. }));
+/// assert!(matches!(error, Error::Archive { problem: ArchiveProblem::BadHardLink, .. }));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArchiveProblem {
-    /// Its name begins with a slash.
-    #[error("its name begins with a slash: recreate the archive with relative names")]
-    AbsolutePath,
     /// Another entry has the same name.
     #[error("the archive has two entries of this name: recreate it")]
     Duplicate,

@@ -94,7 +94,8 @@ pub(crate) struct PatchArguments {
     /// ID of the VM, as listed by `vmcell ps`.
     #[arg(value_name = "ID")]
     pub(super) id: String,
-    /// Patch, as written by `git diff` or `diff -u`. Default: standard input.
+    /// Patch, as written by `git diff`, `diff -u` or `diff -c`. Default:
+    /// standard input.
     #[arg(value_name = "FILE")]
     pub(super) file: Option<PathBuf>,
     /// Directory to apply the patch in. A relative path starts at /workspace.

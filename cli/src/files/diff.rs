@@ -89,8 +89,8 @@ fn report_omitted_contents(diff: &Diff) {
         .count();
     if omitted > 0 {
         report(&format!(
-            "binary or large files, or too many, which the patch only names, so that it cannot be \
-             applied: {omitted}"
+            "binary or large files, or too many, which the patch only names, so that it leaves \
+             them out: {omitted}"
         ));
     }
 }

@@ -6,13 +6,12 @@ use std::{
     path::Path,
 };
 
-use serde_json::json;
 use vmcell::{
     Error, Vm,
-    files::{PatchOptions, PatchedFile},
+    files::{AppliedPatch, PatchOptions, PatchedFile},
     patch::{FilePatchKind, Strip},
 };
-use vmcell_cli::show::SafeStdout;
+use vmcell_cli::show::{self, SafeStdout, name};
 
 use super::{PatchArguments, path::guest_path};
 use crate::{
@@ -20,8 +19,14 @@ use crate::{
     runtime::block_on,
 };
 
-/// The exit code for a patch that does not apply. Nothing was changed.
+/// The exit code for a patch that does not apply, so that nothing was changed.
 const MISMATCH: u8 = 1;
+
+/// The exit code for a patch of which binary files were left out.
+const OMITTED: u8 = 1;
+
+/// How many of the files that were left out a message names.
+const MAX_NAMED: usize = 10;
 
 /// The largest patch that is accepted.
 const MAX_PATCH: u64 = 512 << 20;
@@ -37,11 +42,22 @@ pub(crate) fn patch(arguments: PatchArguments) -> anyhow::Result<u8> {
         let directory = guest_path(&arguments.directory);
         let applied = vm.files().apply_patch(directory, text, options).await;
         match applied {
-            Ok(files) if arguments.json => {
-                print_json(&json!({ "sandbox_id": vm.id(), "files": files }));
-                Ok(0)
+            Ok(applied) => {
+                let code = if arguments.json {
+                    let mut object = show::json::value(&applied);
+                    object["sandbox_id"] = vm.id().into();
+                    print_json(&object);
+                    0
+                } else {
+                    let code = print(&applied.files)?;
+                    report_omitted(&applied);
+                    code
+                };
+                Ok(match code {
+                    0 if !applied.omitted.is_empty() => OMITTED,
+                    code => code,
+                })
             }
-            Ok(files) => print(&files),
             Err(error @ Error::PatchMismatch(_)) => {
                 failure::report_error(&error.into(), arguments.json);
                 Ok(MISMATCH)
@@ -85,4 +101,18 @@ fn print(files: &[PatchedFile]) -> anyhow::Result<u8> {
         out.path_line(letter, &file.path, "", "")
     });
     out.finish(written)
+}
+
+fn report_omitted(applied: &AppliedPatch) {
+    let named = applied.omitted.iter().take(MAX_NAMED);
+    let mut names: Vec<_> = named.map(name::printable).collect();
+    match applied.omitted.len().checked_sub(MAX_NAMED) {
+        _ if names.is_empty() => return,
+        None | Some(0) => {}
+        Some(more) => names.push(format!("{more} more")),
+    }
+    failure::report(&format!(
+        "binary files, which were left out, so copy them instead: {}",
+        names.join(", ")
+    ));
 }

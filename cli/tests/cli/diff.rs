@@ -82,7 +82,7 @@ M src/main
         .finish()
         .assert_printed("D empty\n");
 
-    // Binary files are named in a patch, which then cannot be applied.
+    // Binary files are named in a patch, which leaves them out.
     change("head -c 100 /dev/zero > /workspace/zeros");
     let binary = shared.cli("diff", ["--against", manifest]).finish();
     assert!(

@@ -107,9 +107,20 @@ fn a_patch_is_applied_as_a_whole_or_not_at_all() {
     assert_eq!(ended.json()["files"], expected, "{ended:?}");
     shared.shell("sed -n 2p /srv/other/greeting", "earth\n");
 
+    // Binary files are left out.
+    let binary = "diff --git a/b b/b\nBinary files a/b and b/b differ\n";
+    let patch = format!("{binary}--- a/to\n+++ b/to\n@@ -1 +1 @@\n-from\n+to\n");
+    let ended = shared.patch(&["--json"], &patch);
+    assert_eq!(ended.json()["omitted"], json!([{ "path": "b" }]));
+    assert_eq!(ended.code(), 1);
+    shared.shell("cat /workspace/to; echo from > /workspace/to", "to\n");
+    let ended = shared.patch(&[], &patch);
+    ended.assert_failed(1, "left out, so copy them instead: b");
+    assert_eq!(ended.stdout(), "M to\n");
+
     for (patch, words) in [
-        ("", "there is no unified patch"),
-        ("no patch at all\n", "there is no unified patch"),
+        ("", "there is no patch"),
+        ("no patch at all\n", "there is no patch"),
         (
             "--- a/../../etc/passwd\n+++ b/../../etc/passwd\n@@ -0,0 +1 @@\n+x\n",
             "line 1",

@@ -32,8 +32,6 @@ enum LinkPolicy {
     Anywhere,
     /// To entries below the root.
     Beneath,
-    /// Links are not followed.
-    Never,
 }
 
 /// The location of an entry, which need not exist: a directory, and a name in it.
@@ -95,7 +93,7 @@ impl Root {
         let flags = flags | OFlags::CLOEXEC;
         // Most paths have no link, and the kernel resolves them in one call.
         match self.resolve_without_links(path, flags, mode) {
-            Err(Errno::LOOP) if self.links != LinkPolicy::Never => {
+            Err(Errno::LOOP) => {
                 let start = Start {
                     directory: self.directory.as_fd(),
                     is_filesystem_root: self.links == LinkPolicy::Anywhere,
@@ -111,11 +109,16 @@ impl Root {
         self.resolve(path, flags, mode).map_err(resolve_error)
     }
 
-    /// Returns a directory below as a root within which no link is followed.
+    /// Returns a directory below as a root of its own, which no link leaves.
     pub(crate) fn subdirectory(&self, path: &[u8]) -> JobResult<Self> {
+        let is_root_itself = without_leading_slashes(path).is_empty();
         Ok(Self {
             directory: self.open_path(path, SEARCH, Mode::empty())?,
-            links: LinkPolicy::Never,
+            links: if is_root_itself {
+                self.links
+            } else {
+                LinkPolicy::Beneath
+            },
         })
     }
 
@@ -191,7 +194,7 @@ impl Root {
     ) -> Result<OwnedFd, Errno> {
         let confined = match self.links {
             LinkPolicy::Anywhere => ResolveFlags::IN_ROOT,
-            LinkPolicy::Beneath | LinkPolicy::Never => ResolveFlags::BENEATH,
+            LinkPolicy::Beneath => ResolveFlags::BENEATH,
         };
         let resolve = confined | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
         for _ in 1..MAX_ATTEMPTS {

@@ -34,7 +34,7 @@ pub use failure::{FileFailure, FileFailureKind};
 pub use handle::Files;
 pub use manifest::ManifestOptions;
 pub use owner::FileOwner;
-pub use patching::{PatchOptions, PatchedFile};
+pub use patching::{AppliedPatch, PatchOptions, PatchedFile};
 pub use pull::Pull;
 pub use push::{Push, Pushed};
 pub use reader::FileReader;

@@ -46,6 +46,17 @@ impl PatchOptions {
     }
 }
 
+/// What a patch has changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AppliedPatch {
+    /// The files that were changed, in the order of the patch. A file that the
+    /// patch changes several times occurs as often.
+    pub files: Vec<PatchedFile>,
+    /// The paths of the binary files in the patch. They were left as they are.
+    pub omitted: Vec<PathBuf>,
+}
+
 /// A file that a patch has changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -67,16 +78,19 @@ impl Files {
     /// Applies a text patch to the files below a directory, completely or not
     /// at all.
     ///
-    /// Accepts the output of `git diff` and `diff -u`, see
-    /// [`Patch`](crate::patch::Patch). If a file changes between being read and
-    /// being written, the patch fails and nothing is changed. A file may have
-    /// at most 256 MiB, and all files of a patch together 512 MiB.
+    /// Accepts the output of `git diff`, `diff -u` and `diff -c`, see
+    /// [`Patch`](crate::patch::Patch). Binary files in it are left out, and
+    /// reported. Symbolic links to directories are followed, but not out of the
+    /// directory. If a file changes between being read and being written, the
+    /// patch fails and nothing is changed. A file may have at most 256 MiB, and
+    /// all files of a patch together 512 MiB.
     ///
     /// ```no_run
     /// # async fn example(vm: vmcell::Vm) -> Result<(), vmcell::Error> {
     /// let workspace = vm.files().at("/workspace");
     /// let patch = "--- a/greeting\n+++ b/greeting\n@@ -1 +1 @@\n-hello\n+goodbye\n";
-    /// workspace.apply_patch("", patch, Default::default()).await?;
+    /// let applied = workspace.apply_patch("", patch, Default::default()).await?;
+    /// assert!(applied.omitted.is_empty());
     /// # Ok(())
     /// # }
     /// ```
@@ -94,7 +108,7 @@ impl Files {
         directory: impl AsRef<Path>,
         patch: impl Into<Bytes>,
         options: PatchOptions,
-    ) -> Result<Vec<PatchedFile>, Error> {
+    ) -> Result<AppliedPatch, Error> {
         let (directory, text) = (directory.as_ref(), patch.into());
         let paths = {
             let text = text.clone();
@@ -121,14 +135,19 @@ impl Files {
                 old.insert(path, file);
             }
         }
-        let (edit, patched) = blocking(move || {
+        let (edit, applied) = blocking(move || {
             let patch = Patch::parse_with(&text, options.strip)?;
             let new = patch.apply(&old, options.apply)?;
-            let patched = patch.files().iter().map(|file| PatchedFile {
+            let files = patch.files().iter().map(|file| PatchedFile {
                 kind: file.kind(),
                 path: file.path().to_owned(),
             });
-            Ok((Edit { old, new }, patched.collect()))
+            let omitted = patch.omitted().iter().map(|file| file.path.clone());
+            let applied = AppliedPatch {
+                files: files.collect(),
+                omitted: omitted.collect(),
+            };
+            Ok((Edit { old, new }, applied))
         })
         .await?;
         let operation = FileOperation::Edit {
@@ -140,7 +159,7 @@ impl Files {
             job.input().end();
         }
         job.finish().await?;
-        Ok(patched)
+        Ok(applied)
     }
 
     /// Reads a regular file or a symbolic link, or returns `None` if there is

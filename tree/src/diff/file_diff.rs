@@ -1,11 +1,11 @@
-use std::os::unix::ffi::OsStrExt;
+use std::{fmt, os::unix::ffi::OsStrExt};
 
 use super::{
     change::Change,
     hunks::hunks,
     manifest::{ManifestEntry, ManifestKind},
 };
-use crate::patch::quote;
+use crate::patch::{name_terminator, quote};
 
 /// The file types in `st_mode`, as git writes them.
 const REGULAR: u32 = 0o100_000;
@@ -48,8 +48,9 @@ pub enum PatchDetail {
     /// The whole change.
     Full,
     /// Only the fact that the file changed: it is binary, or too large, or its
-    /// content was not kept, or all patches together are too large. Such a
-    /// patch cannot be applied.
+    /// content was not kept, or all patches together are too large. A
+    /// [`Patch`](crate::patch::Patch) leaves the file out, and `git apply`
+    /// refuses it.
     NameOnly,
     /// Nothing: patches cannot describe directories, devices, sockets and
     /// pipes.
@@ -117,6 +118,13 @@ impl FileDiff {
     /// the guest: print it through [`printable`](crate::printable()).
     pub fn patch(&self) -> &[u8] {
         &self.patch
+    }
+}
+
+/// Prints the [`patch`](FileDiff::patch), with bytes that are not UTF-8 replaced.
+impl fmt::Display for FileDiff {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&String::from_utf8_lossy(&self.patch))
     }
 }
 
@@ -211,16 +219,5 @@ impl PatchWriter<'_> {
     fn line(&mut self, line: &str) {
         self.text.extend_from_slice(line.as_bytes());
         self.text.push(b'\n');
-    }
-}
-
-/// Returns a tab after an unquoted name with spaces. Without it, readers could
-/// take the rest of the name for a timestamp.
-fn name_terminator(name: &str) -> &'static str {
-    let is_quoted = name.starts_with('"');
-    if name.contains(' ') && !is_quoted {
-        "\t"
-    } else {
-        ""
     }
 }

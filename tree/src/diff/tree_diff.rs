@@ -1,8 +1,16 @@
-use std::io::{self, Write};
+use std::{
+    fmt,
+    io::{self, Write},
+};
 
 use super::file_diff::FileDiff;
 
 /// All changes between two trees.
+///
+/// Printed, it is one patch that `git apply` and `patch -p1` accept, with bytes
+/// that are not UTF-8 replaced; [`write_patch`](Self::write_patch) keeps them. It
+/// contains bytes from the guest: for a terminal, print it through
+/// [`printable`](crate::printable()).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Diff {
     files: Vec<FileDiff>,
@@ -30,6 +38,12 @@ impl Diff {
         self.files
             .iter()
             .try_for_each(|file| out.write_all(file.patch()))
+    }
+}
+
+impl fmt::Display for Diff {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.files.iter().try_for_each(|file| file.fmt(formatter))
     }
 }
 

@@ -17,7 +17,7 @@ pub struct PatchError {
 #[non_exhaustive]
 pub enum PatchErrorKind {
     /// The text contains no patch.
-    #[error("there is no unified patch in the text: make one with `git diff` or `diff -u`")]
+    #[error("there is no patch in the text: make one with `git diff` or `diff -u`")]
     NoPatch,
     /// The patch exceeds a limit.
     #[error("the patch has more than {limit} {what}: split it into several")]
@@ -41,9 +41,9 @@ pub enum PatchErrorKind {
         /// The other name.
         second: String,
     },
-    /// Two parts of the patch change or create the same file.
-    #[error("{path} is changed twice: apply one patch after the other")]
-    DuplicatePath {
+    /// A file is to be renamed or copied to its own name.
+    #[error("{path} would be renamed or copied to itself")]
+    SamePath {
         /// The file.
         path: String,
     },
@@ -56,7 +56,7 @@ pub enum PatchErrorKind {
     /// The mode is not a number, or not that of a file or a symlink.
     #[error("not the mode of a file or a symlink")]
     BadMode,
-    /// The file is binary. Only text can be patched.
+    /// The patch has only binary files. Only text can be patched.
     #[error("{path} is binary, so it cannot be patched: copy the file instead")]
     Binary {
         /// The file.
@@ -77,6 +77,13 @@ pub enum PatchErrorKind {
     /// The header line of a hunk is malformed.
     #[error("not a valid hunk header: it should look like `@@ -1,2 +1,3 @@`")]
     BadHeader,
+    /// The header of one half of a hunk of a context diff is malformed.
+    #[error("not a valid header in a context diff: it should look like `*** 1,2 ****`")]
+    BadContextHeader,
+    /// The old and the new half of a hunk of a context diff have other lines in
+    /// common than they state.
+    #[error("the old and the new half of the hunk have different context")]
+    HalvesDiffer,
     /// The line numbers of a hunk are out of range.
     #[error("the line numbers are out of range")]
     BadRange,

@@ -7,7 +7,7 @@ use super::{
     file::{FilePatch, FilePatchKind},
     hunk::Hunk,
     name::{BadName, quote_path, stripped, unquote},
-    parse::Strip,
+    parse::{Part, Strip},
     plain::HeaderName,
     reader::Reader,
 };
@@ -17,11 +17,9 @@ const TYPE_MASK: u32 = 0o170_000;
 const REGULAR: u32 = 0o100_000;
 const SYMLINK: u32 = 0o120_000;
 
-/// Parses from `diff --git` to the end of the last hunk.
-pub(super) fn parse<'a>(
-    reader: &mut Reader<'a>,
-    strip: Strip,
-) -> Result<FilePatch<'a>, PatchError> {
+/// Parses from `diff --git` to the end of the last hunk, or to the line that
+/// shows that the file is binary.
+pub(super) fn parse<'a>(reader: &mut Reader<'a>, strip: Strip) -> Result<Part<'a>, PatchError> {
     let begin = reader.clone();
     let levels = match strip {
         Strip::Automatic => 1,
@@ -39,13 +37,11 @@ pub(super) fn parse<'a>(
     while let Some(line) = reader.current() {
         let text = line.without_carriage_return().text;
         if text == b"GIT binary patch" || text.starts_with(b"Binary files ") {
-            let path = header.known_path().ok_or(PatchErrorKind::NoName);
-            return Err(begin.error(match path {
-                Ok(path) => PatchErrorKind::Binary {
-                    path: quote_path(&path),
-                },
-                Err(kind) => kind,
-            }));
+            let path = header.known_path();
+            let path = path.ok_or_else(|| begin.error(PatchErrorKind::NoName))?;
+            // What follows a `GIT binary patch` has no line that starts a part.
+            reader.advance();
+            return Ok(Part::Binary(path));
         }
         let is_header = if text.starts_with(b"--- ") && reader.next_starts_with(b"+++ ") {
             let old = HeaderName::parse(line);
@@ -66,6 +62,7 @@ pub(super) fn parse<'a>(
     let hunks = Hunk::parse_all(reader)?;
     header
         .into_file(hunks, first.ends_with(b"\r"))
+        .map(Part::Text)
         .map_err(|kind| begin.error(kind))
 }
 
@@ -176,7 +173,7 @@ impl GitHeader {
                 let new = self.new.ok_or(PatchErrorKind::NoName)?;
                 if old == new {
                     let path = quote_path(&new);
-                    return Err(PatchErrorKind::DuplicatePath { path });
+                    return Err(PatchErrorKind::SamePath { path });
                 }
                 (Some(old), Some(new))
             }

@@ -74,14 +74,8 @@ impl<'a> Hunk<'a> {
         while reader.starts_with(b"@@ -") {
             let begin = reader.clone();
             let hunk = Self::parse(reader)?;
-            if let Some(last) = hunks.last() {
-                if hunk.old.first_index() < last.old.end_index() {
-                    return Err(begin.error(PatchErrorKind::OutOfOrder));
-                }
-                if last.lines.iter().any(|line| !line.has_newline) {
-                    return Err(begin.error(PatchErrorKind::NoNewline));
-                }
-            }
+            hunk.check_follows(hunks.last())
+                .map_err(|kind| begin.error(kind))?;
             hunks.push(hunk);
         }
         let line = reader.current().map_or(&b""[..], |line| line.text);
@@ -93,12 +87,24 @@ impl<'a> Hunk<'a> {
         Ok(hunks)
     }
 
+    /// Checks that a hunk can follow the one before it.
+    pub(super) fn check_follows(&self, last: Option<&Self>) -> Result<(), PatchErrorKind> {
+        let Some(last) = last else { return Ok(()) };
+        if self.old.first_index() < last.old.end_index() {
+            return Err(PatchErrorKind::OutOfOrder);
+        }
+        if last.lines.iter().any(|line| !line.has_newline) {
+            return Err(PatchErrorKind::NoNewline);
+        }
+        Ok(())
+    }
+
     fn parse(reader: &mut Reader<'a>) -> Result<Self, PatchError> {
         let patch_line = reader.number();
         let header = reader.current().map_or(&b""[..], |line| line.text);
         let (old, new) =
             parse_header(header).ok_or_else(|| reader.error(PatchErrorKind::BadHeader))?;
-        if !old.is_possible() || !new.is_possible() {
+        if !old.is_possible() || !new.ends_in_range() {
             return Err(reader.error(PatchErrorKind::BadRange));
         }
         reader.advance();
@@ -182,13 +188,16 @@ impl<'a> HunkLine<'a> {
 }
 
 impl LineRange {
-    fn is_possible(self) -> bool {
+    pub(super) fn is_possible(self) -> bool {
         // There is no line 0, but lines can be added after it.
-        (self.start > 0 || self.count == 0)
-            && self
-                .start
-                .checked_add(self.count)
-                .is_some_and(|end| end <= MAX_LINE_NUMBER)
+        (self.start > 0 || self.count == 0) && self.ends_in_range()
+    }
+
+    /// Returns whether the numbers are small enough. New line numbers need not
+    /// be right otherwise, because they only state what the old ones imply.
+    pub(super) fn ends_in_range(self) -> bool {
+        let end = self.start.checked_add(self.count);
+        end.is_some_and(|end| end <= MAX_LINE_NUMBER)
     }
 
     /// Returns the number of lines before the range.
@@ -249,7 +258,7 @@ fn parse_range(text: &[u8]) -> Option<(LineRange, &[u8])> {
 }
 
 /// Parses a number. One that is too large becomes `u64::MAX`.
-fn parse_number(text: &[u8]) -> Option<(u64, &[u8])> {
+pub(super) fn parse_number(text: &[u8]) -> Option<(u64, &[u8])> {
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let (digits, rest) = text.split_at(digits);
     let number = digits.iter().fold(0u64, |number, digit| {

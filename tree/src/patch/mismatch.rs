@@ -41,6 +41,10 @@ pub enum MismatchReason {
     /// remove.
     #[error("the patch deletes this file, but it has lines that the patch does not remove")]
     ExtraContent,
+    /// The parts of the patch up to this one read and write too many bytes,
+    /// because they change or copy a large file again and again.
+    #[error("the patch changes or copies large files too often: apply it in parts")]
+    TooManyBytes,
     /// A hunk does not match.
     #[error(transparent)]
     Hunk(Box<HunkMismatch>),

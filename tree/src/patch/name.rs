@@ -7,7 +7,7 @@ use std::{
 };
 
 /// Linux's limits for a path and for a name in it.
-const MAX_PATH: usize = 4096;
+pub(super) const MAX_PATH: usize = 4096;
 const MAX_NAME: usize = 255;
 
 /// A name of a file is invalid.
@@ -150,6 +150,17 @@ pub(crate) fn quote(name: &[u8]) -> String {
     }
     quoted.push('"');
     quoted
+}
+
+/// Returns a tab after an unquoted name with spaces. Without it, readers could
+/// take the rest of the name for a timestamp.
+pub(crate) fn name_terminator(name: &str) -> &'static str {
+    let is_quoted = name.starts_with('"');
+    if name.contains(' ') && !is_quoted {
+        "\t"
+    } else {
+        ""
+    }
 }
 
 pub(super) fn quote_path(path: &Path) -> String {

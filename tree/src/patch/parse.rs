@@ -1,6 +1,7 @@
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, path::PathBuf};
 
 use super::{
+    binary, context,
     error::{PatchError, PatchErrorKind},
     file::{FilePatch, FilePatchKind},
     git,
@@ -13,7 +14,7 @@ use super::{
 const MAX_LINES: usize = 1 << 22;
 const MAX_FILES: usize = 100_000;
 
-/// A unified text patch, as `git diff` and `diff -u` write it.
+/// A text patch, as `git diff`, `diff -u` and `diff -c` write it.
 ///
 /// ```
 /// use vmcell_tree::patch::{ApplyOptions, Patch};
@@ -25,14 +26,34 @@ const MAX_FILES: usize = 100_000;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Text around the patch, such as a mail, is ignored. The parts for the files
-/// are independent: each of them reads the old tree, whatever their order, so
-/// two files can swap their names. Therefore a patch can change or create each
-/// file only once; deleting a file and creating another one with its name is
-/// allowed.
+/// Text around the patch, such as a mail, is ignored. Binary files are left out,
+/// see [`omitted`](Self::omitted). Printed, it is a patch in git's format.
+///
+/// The parts for different files are independent: each of them reads the old
+/// tree, whatever their order, so two files can swap their names. If several
+/// parts change one file, each of them changes what the one before has made. A
+/// copy is always one of the old file, if there is one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Patch<'a> {
     pub(super) files: Vec<FilePatch<'a>>,
+    omitted: Vec<OmittedFile>,
+}
+
+/// A binary file, which a [`Patch`] does not change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OmittedFile {
+    /// The path. It is relative and has no `..`.
+    pub path: PathBuf,
+    /// The line of the patch, counted from 1.
+    pub line: u64,
+}
+
+/// A part of the text.
+pub(super) enum Part<'a> {
+    Text(FilePatch<'a>),
+    /// The path of a file of which the text has no lines.
+    Binary(PathBuf),
 }
 
 /// How many leading directories to strip from the names in a patch.
@@ -52,8 +73,8 @@ impl<'a> Patch<'a> {
     ///
     /// # Errors
     ///
-    /// If the text is not a patch, or is binary, or names a file that is not
-    /// below the root.
+    /// If the text is not a patch, or all its files are binary, or it names a
+    /// file that is not below the root.
     pub fn parse(text: &'a [u8]) -> Result<Self, PatchError> {
         Self::parse_with(text, Strip::Automatic)
     }
@@ -71,82 +92,102 @@ impl<'a> Patch<'a> {
                 limit: MAX_LINES,
             }));
         }
-        let mut files = Vec::new();
+        let mut patch = Self {
+            files: Vec::new(),
+            omitted: Vec::new(),
+        };
         let mut paths = Paths::default();
         while let Some(line) = reader.current() {
             let begin = reader.clone();
-            let file = if reader.starts_with(b"diff --git ") {
+            let part = if reader.starts_with(b"diff --git ") {
                 git::parse(&mut reader, strip)?
             } else if reader.starts_with(b"--- ") && reader.next_starts_with(b"+++ ") {
-                plain::parse(&mut reader, strip)?
+                Part::Text(plain::parse_unified(&mut reader, strip)?)
+            } else if context::is_at_start(&reader) {
+                Part::Text(plain::parse_context(&mut reader, strip)?)
             } else if reader.starts_with(b"@@ -") {
                 return Err(reader.error(PatchErrorKind::HunkWithoutFile));
-            } else if let Some(path) = binary_file_names(line.text) {
-                return Err(reader.error(PatchErrorKind::Binary { path: quote(path) }));
+            } else if let Some(names) = binary::names(line.text) {
+                let path = binary::path(names, strip).map_err(|kind| reader.error(kind))?;
+                reader.advance();
+                Part::Binary(path)
             } else {
                 reader.advance();
                 continue;
             };
-            file.check()
-                .and_then(|()| paths.add(&file))
-                .map_err(|kind| begin.error(kind))?;
-            if files.len() == MAX_FILES {
+            if patch.files.len() + patch.omitted.len() == MAX_FILES {
                 return Err(begin.error(PatchErrorKind::TooLong {
                     what: "files",
                     limit: MAX_FILES,
                 }));
             }
-            files.push(file);
+            match part {
+                Part::Text(file) => {
+                    file.check().map_err(|kind| begin.error(kind))?;
+                    paths.add(&file);
+                    patch.files.push(file);
+                }
+                Part::Binary(path) => {
+                    let line = begin.number();
+                    patch.omitted.push(OmittedFile { path, line });
+                }
+            }
         }
-        if files.is_empty() {
-            return Err(Reader::new(text).error(PatchErrorKind::NoPatch));
+        if patch.files.is_empty() {
+            return Err(patch.error_without_files());
         }
         paths.check().map_err(|kind| reader.error(kind))?;
-        Ok(Self { files })
+        Ok(patch)
+    }
+
+    fn error_without_files(&self) -> PatchError {
+        match self.omitted.first() {
+            Some(omitted) => PatchError {
+                line: omitted.line,
+                kind: PatchErrorKind::Binary {
+                    path: quote_path(&omitted.path),
+                },
+            },
+            None => PatchError {
+                line: 1,
+                kind: PatchErrorKind::NoPatch,
+            },
+        }
     }
 
     /// Returns the parts for the files, in the order of the text.
     pub fn files(&self) -> &[FilePatch<'a>] {
         &self.files
     }
+
+    /// Returns the binary files that the text names, in its order. The patch
+    /// leaves them as they are.
+    pub fn omitted(&self) -> &[OmittedFile] {
+        &self.omitted
+    }
 }
 
-/// Returns the names in `Binary files old/x and new/x differ`.
-fn binary_file_names(line: &[u8]) -> Option<&[u8]> {
-    let line = line.strip_suffix(b"\r").unwrap_or(line);
-    line.strip_prefix(b"Binary files ")?
-        .strip_suffix(b" differ")
-}
-
-/// Checks that the parts for the files are independent.
+/// The paths that exist after a patch.
 #[derive(Default)]
-struct Paths {
-    /// Paths that are changed or deleted.
-    old: BTreeSet<Vec<u8>>,
-    /// Paths that exist afterwards.
-    new: BTreeSet<Vec<u8>>,
-}
+struct Paths(BTreeSet<Vec<u8>>);
 
 impl Paths {
-    fn add(&mut self, file: &FilePatch<'_>) -> Result<(), PatchErrorKind> {
-        let old = file
-            .old_path()
-            .filter(|_| file.kind != FilePatchKind::Copied);
-        for (path, paths) in [(old, &mut self.old), (file.new_path(), &mut self.new)] {
-            let Some(path) = path else { continue };
-            if !paths.insert(path.as_os_str().as_encoded_bytes().to_vec()) {
-                let path = quote_path(path);
-                return Err(PatchErrorKind::DuplicatePath { path });
-            }
+    fn add(&mut self, file: &FilePatch<'_>) {
+        if matches!(file.kind, FilePatchKind::Deleted | FilePatchKind::Renamed) {
+            let old = file.old_path().map(|path| path.as_os_str());
+            self.0.remove(old.unwrap_or_default().as_encoded_bytes());
         }
-        Ok(())
+        if let Some(path) = file.new_path() {
+            self.0.insert(path.as_os_str().as_encoded_bytes().to_vec());
+        }
     }
 
+    /// Checks that none of them is below another one.
     fn check(&self) -> Result<(), PatchErrorKind> {
         let is_below_file = |path: &[u8]| {
-            memchr::memchr_iter(b'/', path).any(|slash| self.new.contains(&path[..slash]))
+            memchr::memchr_iter(b'/', path).any(|slash| self.0.contains(&path[..slash]))
         };
-        match self.new.iter().find(|path| is_below_file(path)) {
+        match self.0.iter().find(|path| is_below_file(path)) {
             Some(path) => Err(PatchErrorKind::PathBelowFile { path: quote(path) }),
             None => Ok(()),
         }

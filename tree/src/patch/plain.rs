@@ -1,8 +1,10 @@
-//! Parses the part of a patch for one file in the format of `diff -u`.
+//! Parses the part of a patch for one file in the format of `diff -u` or
+//! `diff -c`.
 
 use std::{borrow::Cow, path::PathBuf};
 
 use super::{
+    context,
     epoch::is_epoch,
     error::{PatchError, PatchErrorKind},
     file::{FilePatch, FilePatchKind},
@@ -21,7 +23,7 @@ pub(super) struct HeaderName<'a> {
 }
 
 impl<'a> HeaderName<'a> {
-    /// Parses the name in a line that starts with `--- ` or `+++ `.
+    /// Parses the name in a line that starts with `--- `, `+++ ` or `*** `.
     pub(super) fn parse(line: TextLine<'a>) -> Result<Self, BadName> {
         let text = line.without_carriage_return().text;
         let text = text.get(4..).unwrap_or_default();
@@ -39,19 +41,46 @@ impl<'a> HeaderName<'a> {
         })
     }
 
+    /// Returns a name without a timestamp.
+    pub(super) fn new(name: &'a [u8]) -> Self {
+        Self {
+            bytes: name.into(),
+            timestamp: b"",
+        }
+    }
+
     pub(super) fn is_dev_null(&self) -> bool {
         *self.bytes == *b"/dev/null"
     }
 
-    fn is_absent(&self) -> bool {
-        self.is_dev_null() || is_epoch(self.timestamp)
+    /// Returns whether there is no such file. A timestamp alone does not show
+    /// that, because a file may have that time.
+    fn is_absent(&self, has_lines: bool) -> bool {
+        self.is_dev_null() || !has_lines && is_epoch(self.timestamp)
     }
 }
 
 /// Parses from `---` to the end of the last hunk.
-pub(super) fn parse<'a>(
+pub(super) fn parse_unified<'a>(
     reader: &mut Reader<'a>,
     strip: Strip,
+) -> Result<FilePatch<'a>, PatchError> {
+    parse(reader, strip, b"@@ -", Hunk::parse_all)
+}
+
+/// Parses a context diff from `***` to the end of the last hunk.
+pub(super) fn parse_context<'a>(
+    reader: &mut Reader<'a>,
+    strip: Strip,
+) -> Result<FilePatch<'a>, PatchError> {
+    parse(reader, strip, context::HUNK_START, context::parse_hunks)
+}
+
+fn parse<'a>(
+    reader: &mut Reader<'a>,
+    strip: Strip,
+    hunk_start: &[u8],
+    parse_hunks: fn(&mut Reader<'a>) -> Result<Vec<Hunk<'a>>, PatchError>,
 ) -> Result<FilePatch<'a>, PatchError> {
     let mut has_carriage_returns = false;
     let mut name = |reader: &mut Reader<'a>| {
@@ -68,11 +97,13 @@ pub(super) fn parse<'a>(
     let old = name(reader)?;
     let new = name(reader)?;
     let path = choose(&old, &new, strip).map_err(|kind| begin.error(kind))?;
-    if !reader.starts_with(b"@@ -") {
+    if !reader.starts_with(hunk_start) {
         return Err(reader.error(PatchErrorKind::FileWithoutHunk));
     }
-    let hunks = Hunk::parse_all(reader)?;
-    let kind = match (old.is_absent(), new.is_absent()) {
+    let hunks = parse_hunks(reader)?;
+    let has_old_lines = hunks.iter().any(|hunk| hunk.old.count > 0);
+    let has_new_lines = hunks.iter().any(|hunk| hunk.new.count > 0);
+    let kind = match (old.is_absent(has_old_lines), new.is_absent(has_new_lines)) {
         (true, false) => FilePatchKind::Added,
         (false, true) => FilePatchKind::Deleted,
         _ => FilePatchKind::Modified,
@@ -90,7 +121,7 @@ pub(super) fn parse<'a>(
 }
 
 /// Returns the path of the file that both names stand for.
-fn choose(
+pub(super) fn choose(
     old: &HeaderName<'_>,
     new: &HeaderName<'_>,
     strip: Strip,

@@ -30,7 +30,7 @@ mod tests;
 mod xattrs;
 
 #[cfg(feature = "archive")]
-pub use archive::{ArchiveFormat, ArchiveProblem};
+pub use archive::{ArchiveFormat, ArchiveProblem, OtherFormat};
 pub use budget::{TreeLimit, TreeLimits};
 pub use error::TreeError;
 pub use platform::open_search;

@@ -6,8 +6,8 @@ use crate::limits::MAX_PATH;
 /// One of the changes of an edit, which are applied all or none when the channel
 /// ends.
 ///
-/// Paths are relative and contain no `..`; symbolic links in them are not
-/// followed. Each path occurs once.
+/// Paths are relative and contain no `..`. Each path occurs once. Symbolic links
+/// to directories are followed, but not out of the directory of the edit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum EditRecord<'a> {

@@ -183,7 +183,7 @@ fn report_changes_not_in_patch(diff: &DiskDiff) {
     }
     if named > 0 {
         report(&format!(
-            "binary or large files, which the patch only names, so that it cannot be applied: {named}"
+            "binary or large files, which the patch only names, so that it leaves them out: {named}"
         ));
     }
 }

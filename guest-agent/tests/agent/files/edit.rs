@@ -213,7 +213,7 @@ fn one_change_that_cannot_be_made_prevents_all() {
         ),
         (
             |edits| put(edits, "link/x", Precondition::Absent, "x"),
-            INVALID,
+            NOT_FOUND,
         ),
         (
             |edits| put(edits, "../outside/x", Precondition::Absent, "x"),
@@ -241,6 +241,85 @@ fn one_change_that_cannot_be_made_prevents_all() {
         assert_eq!(snapshot(&env), before, "{number}");
     }
     env.assert_outside_untouched();
+}
+
+#[test]
+fn links_to_directories_in_the_tree_are_followed() {
+    let mut env = env_with_files();
+    symlink("d", env.at("to-d")).unwrap();
+    symlink("../to-d/e", env.at("locked/to-e")).unwrap();
+    let mut edits = Edits::default();
+    put(&mut edits, "to-d/three", is("d/three"), "new");
+    put(&mut edits, "to-d/f/six", Precondition::Absent, "six");
+    set_mode(&mut edits, "locked/five", 0o600);
+    remove(&mut edits, "locked/to-e/four", is("d/e/four"));
+    edits.perform(&mut env).unwrap();
+    assert_eq!(fs::read(env.at("d/three")).unwrap(), b"new");
+    assert_eq!(fs::read(env.at("d/f/six")).unwrap(), b"six");
+    assert!(!env.at("d/e/four").exists());
+    for link in ["to-d", "locked/to-e"] {
+        assert!(env.at(link).is_symlink(), "{link}");
+    }
+}
+
+#[test]
+fn links_out_of_the_tree_and_loops_prevent_all() {
+    let mut env = env_with_files();
+    fs::create_dir(env.at("tree")).unwrap();
+    fs::write(env.at("tree/file"), "file").unwrap();
+    for (name, target) in [
+        ("up", "../d"),
+        ("step", "up"),
+        ("absolute", "/"),
+        ("loop", "loop"),
+        ("down", "../tree/../d"),
+    ] {
+        symlink(target, env.at(format!("tree/{name}"))).unwrap();
+    }
+    let before = snapshot(&env);
+    for path in ["up", "step", "absolute", "loop", "down"] {
+        let adds: [&dyn Fn(&mut Edits); 3] = [
+            &|edits| put(edits, &format!("{path}/new"), Precondition::Absent, "x"),
+            &|edits| put(edits, &format!("{path}/three"), Precondition::Anything, "x"),
+            &|edits| remove(edits, &format!("{path}/three"), Precondition::Anything),
+        ];
+        for add in adds {
+            let mut edits = Edits::default();
+            put(&mut edits, "file", is("file"), "changed");
+            add(&mut edits);
+            refused(edits.perform_in(&mut env, "tree"));
+            assert_eq!(snapshot(&env), before, "{path}");
+        }
+    }
+    env.assert_outside_untouched();
+}
+
+#[test]
+fn a_file_with_two_paths_is_not_changed_by_both() {
+    let mut env = env_with_files();
+    symlink("d", env.at("to-d")).unwrap();
+    let before = snapshot(&env);
+    let pairs: [[Add; 2]; 3] = [
+        [
+            |edits| put(edits, "d/three", is("d/three"), "1"),
+            |edits| put(edits, "to-d/three", is("d/three"), "2"),
+        ],
+        [
+            |edits| put(edits, "d/new", Precondition::Absent, "1"),
+            |edits| put(edits, "to-d/new", Precondition::Absent, "2"),
+        ],
+        [
+            |edits| remove(edits, "d/three", is("d/three")),
+            |edits| put(edits, "to-d/three", is("d/three"), "2"),
+        ],
+    ];
+    for [first, second] in pairs {
+        let mut edits = Edits::default();
+        first(&mut edits);
+        second(&mut edits);
+        refused(edits.perform(&mut env));
+        assert_eq!(snapshot(&env), before);
+    }
 }
 
 #[test]

@@ -90,8 +90,10 @@ rename to moved
     }
     assert_eq!(state(&files, "").await, before);
 
-    let patched = files.apply_patch("", patch, PatchOptions::new()).await;
-    let kinds: Vec<_> = patched.unwrap().iter().map(|file| file.kind).collect();
+    let applied = files.apply_patch("", patch, PatchOptions::new()).await;
+    let applied = applied.unwrap();
+    assert!(applied.omitted.is_empty());
+    let kinds: Vec<_> = applied.files.iter().map(|file| file.kind).collect();
     let expected = [
         FilePatchKind::Modified,
         FilePatchKind::Added,
@@ -136,6 +138,47 @@ rename to moved
     let through = "--- a/out/hostname\n+++ b/out/hostname\n@@ -1 +1 @@\n-x\n+y\n";
     let error = files.apply_patch("", through, PatchOptions::new()).await;
     assert_eq!(error.unwrap_err().code(), "file");
+}
+
+#[tokio::test]
+async fn a_patch_leaves_binary_files_out_and_follows_links_in_the_tree() {
+    let vm = start().await;
+    let files = vm.files().at("/workspace");
+    let prepare = "mkdir -p /workspace/t/d && cd /workspace/t && echo 1 > d/x && ln -s d link && \
+                   printf '\\0' > picture";
+    shell(&vm, prepare).await;
+    let patch = "\
+diff --git a/picture b/picture
+Binary files a/picture and b/picture differ
+--- a/link/x
++++ b/link/x
+@@ -1 +1 @@
+-1
++2
+*** a/link/x
+--- b/link/x
+***************
+*** 1 ****
+! 2
+--- 1 ----
+! 3
+--- /dev/null
++++ b/link/new/y
+@@ -0,0 +1 @@
++y
+";
+    let applied = files.apply_patch("t", patch, PatchOptions::new()).await;
+    let applied = applied.unwrap();
+    assert_eq!(applied.omitted, [Path::new("picture")]);
+    assert_eq!(applied.files.len(), 3);
+    let printed = shell(&vm, "cd /workspace/t && cat d/x d/new/y && readlink link").await;
+    assert_eq!(printed, "3\ny\nd\n");
+    // Nothing is patched through a link to another directory of the root.
+    shell(&vm, "cd /workspace && echo 1 > outer && ln -s .. t/up").await;
+    let through = "--- a/up/outer\n+++ b/up/outer\n@@ -1 +1 @@\n-1\n+2\n";
+    let error = files.apply_patch("t", through, PatchOptions::new()).await;
+    assert_eq!(error.unwrap_err().code(), "file");
+    assert_eq!(shell(&vm, "cat /workspace/outer").await, "1\n");
 }
 
 #[tokio::test]

@@ -150,6 +150,81 @@ fn a_plain_patch_tells_by_the_time_that_there_is_no_file() {
 }
 
 #[test]
+fn a_time_without_a_zone_tells_that_there_is_no_file() {
+    for stamp in [
+        "1970-01-01 00:00:00",
+        "1970-01-01 01:00:00.000000000",
+        "1969-12-31 19:00:00",
+        "Thu Jan  1 05:30:00 1970",
+        "Wed Dec 31 16:00:00 1969",
+        "Thu Jan 01 00:00:00 1970 +0000",
+    ] {
+        assert_summary(
+            &format!("--- x\t{stamp}\n+++ x\t2012-09-25 03:09:15\n@@ -0,0 +1 @@\n+1\n"),
+            &[(FilePatchKind::Added, None, Some("x"))],
+        );
+        assert_summary(
+            &format!("--- x\t2012-09-25 03:09:15\n+++ x\t{stamp}\n@@ -1 +0,0 @@\n-1\n"),
+            &[(FilePatchKind::Deleted, Some("x"), None)],
+        );
+    }
+    for stamp in [
+        "1970-01-01 00:00:01",
+        "1970-01-02 12:00:00",
+        "Thu Jan  1 00:00:00 1971",
+        "1970-01-01",
+    ] {
+        assert_summary(
+            &format!("--- x\t{stamp}\n+++ x\n@@ -0,0 +1 @@\n+1\n"),
+            &[(FilePatchKind::Modified, Some("x"), Some("x"))],
+        );
+    }
+}
+
+#[test]
+fn a_file_of_that_time_that_has_lines_exists() {
+    let stamp = "1970-01-01 00:00:00.000000000 +0000";
+    let text = format!("--- x\t{stamp}\n+++ x\t{stamp}\n@@ -1 +1 @@\n-1\n+2\n");
+    assert_summary(&text, &[(FilePatchKind::Modified, Some("x"), Some("x"))]);
+}
+
+#[test]
+fn the_new_line_numbers_need_not_be_right() {
+    let hunks = "@@ -1 +1 @@\n-1\n+1b\n@@ -3 +3,2 @@\n-4\n+4b\n+4b\n@@ -6 +0 @@\n-6\n+6b\n";
+    let new = patched(&patch_of(hunks), b"1\n2\n3\n4\n5\n6\n7\n").unwrap();
+    assert_eq!(new, b"1b\n2\n3\n4b\n4b\n5\n6b\n7\n");
+}
+
+#[test]
+fn binary_files_are_left_out_of_a_patch() {
+    let text = "diff --git a/dir/picture b/dir/picture\nindex 11..22 100644\nGIT binary patch\n\
+        literal 1024\nScmZQz7zLvtFd70QH3R?z00031\n\nliteral 0\nHcmV?d00001\n\n\
+        --- a/x\n+++ b/x\n@@ -1 +1 @@\n-1\n+2\n\
+        diff --git a/old b/new\nsimilarity index 90%\nrename from old\nrename to new\n\
+        Binary files a/old and b/new differ\n\
+        Binary files one/a and b and two/a and b differ\n\
+        Binary files /dev/null and b/added differ\n";
+    let patch = Patch::parse(text.as_bytes()).unwrap();
+    assert_eq!(
+        summary(&patch),
+        [(FilePatchKind::Modified, Some("x"), Some("x"))]
+    );
+    let omitted: Vec<_> = patch
+        .omitted()
+        .iter()
+        .map(|file| (file.path.to_str().unwrap(), file.line))
+        .collect();
+    let expected = [
+        ("dir/picture", 1),
+        ("new", 15),
+        ("a and b", 20),
+        ("added", 21),
+    ];
+    assert_eq!(omitted, expected);
+    assert_eq!(patch.paths().len(), 1);
+}
+
+#[test]
 fn a_patch_without_times_may_make_the_file() {
     let patch = patch_of("@@ -0,0 +1 @@\n+1\n");
     let patch = Patch::parse(&patch).unwrap();

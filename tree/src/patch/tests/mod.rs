@@ -1,4 +1,6 @@
 mod apply;
+mod context;
+mod display;
 mod formats;
 mod mismatch;
 mod oracle;

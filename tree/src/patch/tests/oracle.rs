@@ -13,7 +13,7 @@ use proptest::prelude::*;
 
 use super::{super::Strip, *};
 use crate::{
-    diff::{DiffOptions, FileDiff, Manifest, ManifestEntry, ManifestKind},
+    diff::{Diff, DiffOptions, FileDiff, Manifest, ManifestEntry, ManifestKind},
     patch::TreeFile,
 };
 
@@ -80,17 +80,19 @@ fn our_diff(old: &Tree, new: &Tree) -> Vec<u8> {
         manifest
     };
     let content = |tree: &Tree, path: &Path| tree.get(path).map(|file| file.content.clone());
+    let changes = Manifest::compare(&manifest(old), &manifest(new));
+    let diff: Diff = changes
+        .into_iter()
+        .map(|change| {
+            let (old, new) = (content(old, &change.path), content(new, &change.path));
+            let options = DiffOptions::default();
+            FileDiff::new(change, old.as_deref(), new.as_deref(), options)
+        })
+        .collect();
     let mut patch = Vec::new();
-    for change in Manifest::compare(&manifest(old), &manifest(new)) {
-        let (old, new) = (content(old, &change.path), content(new, &change.path));
-        let diff = FileDiff::new(
-            change,
-            old.as_deref(),
-            new.as_deref(),
-            DiffOptions::default(),
-        );
-        patch.extend_from_slice(diff.patch());
-    }
+    diff.write_patch(&mut patch).unwrap();
+    // The texts of these tests are UTF-8.
+    assert_eq!(diff.to_string().as_bytes(), patch);
     patch
 }
 
@@ -191,7 +193,34 @@ proptest! {
             "diff", "--no-index", "--no-color", "-M20%", "-C20%", "--find-copies-harder", "old", "new",
         ];
         let output = run(root.path(), "git", &arguments, b"").unwrap();
-        prop_assert_eq!(apply(&output.stdout, Strip::Exactly(2), &old), new);
+        prop_assert_eq!(&apply(&output.stdout, Strip::Exactly(2), &old), &new);
+
+        // Printed, it is a patch for git.
+        let patch = Patch::parse_with(&output.stdout, Strip::Exactly(2)).unwrap();
+        let mut printed = Vec::new();
+        patch.write_patch(&mut printed).unwrap();
+        prop_assert_eq!(&apply(&printed, Strip::Automatic, &old), &new);
+        let directory = root.path().join("old");
+        let arguments = ["apply", "--whitespace=nowarn", "-"];
+        let output = run(&directory, "git", &arguments, &printed).unwrap();
+        prop_assert!(output.status.success(), "{}{}", String::from_utf8_lossy(&printed), String::from_utf8_lossy(&output.stderr));
+        prop_assert_eq!(read(&directory), new);
+    }
+
+    /// Context diffs say the same as unified ones.
+    #[test]
+    fn a_context_diff_makes_the_new_file(old in text(), new in text()) {
+        prop_assume!(old != new);
+        let root = tempfile::tempdir().unwrap();
+        fs::write(root.path().join("old"), &old).unwrap();
+        fs::write(root.path().join("new"), &new).unwrap();
+        for lines in ["0", "1", "3"] {
+            let arguments = ["-a", "-C", lines, "--label=x", "--label=x", "old", "new"];
+            if let Some(output) = run(root.path(), "diff", &arguments, b"") {
+                let made = patched(&output.stdout, &old);
+                prop_assert_eq!(made.ok(), Some(new.clone()), "{}", String::from_utf8_lossy(&output.stdout));
+            }
+        }
     }
 
     /// Where git or patch find a place for the hunks, we find the same.

@@ -197,29 +197,55 @@ fn only_files_and_symlinks_have_modes() {
 }
 
 #[test]
-fn no_path_is_changed_or_made_twice() {
-    let hunk = "@@ -1 +1 @@\n-1\n+2\n";
-    let modify = format!("--- a/x\n+++ b/x\n{hunk}");
+fn no_file_is_renamed_to_itself_or_below_another() {
+    let (_, kind) = error("diff --git a/x b/x\nrename from x\nrename to x\n");
+    assert!(matches!(kind, PatchErrorKind::SamePath { .. }), "{kind:?}");
     let add = "diff --git a/x b/x\nnew file mode 100644\n";
-    let rename = "diff --git a/x b/y\nrename from x\nrename to y\n";
-    for text in [
-        format!("{modify}{modify}"),
-        format!("{add}{add}"),
-        format!("{modify}{rename}"),
-        format!("{rename}{}", rename.replace('x', "z")),
-        "diff --git a/x b/x\nrename from x\nrename to x\n".to_owned(),
-    ] {
-        let (_, kind) = error(&text);
-        assert!(
-            matches!(kind, PatchErrorKind::DuplicatePath { .. }),
-            "{text}{kind:?}"
-        );
-    }
     let (_, kind) = error(format!("{add}{}", add.replace("/x", "/x/y")));
     assert!(
         matches!(kind, PatchErrorKind::PathBelowFile { .. }),
         "{kind:?}"
     );
+}
+
+#[test]
+fn halves_of_a_context_diff_must_belong_together() {
+    for (hunk, kind) in [
+        (
+            "*** 405,409 ****\n--- 405,407 ----\n  a\n  b\n  c\n+ d\n",
+            PatchErrorKind::BadRange,
+        ),
+        (
+            "*** 1 ****\n! a\n--- 1 ----\n! b\n+ c\n",
+            PatchErrorKind::HunkTooLong,
+        ),
+        (
+            "*** 1,2 ****\n  a\n- b\n--- 1,2 ----\n  A\n+ b\n",
+            PatchErrorKind::HalvesDiffer,
+        ),
+        (
+            "*** 1,2 ****\n  a\n- b\n--- 1,2 ----\n  a\n",
+            PatchErrorKind::HunkTooShort,
+        ),
+        (
+            "*** 1,3 ****\n  a\n- b\n--- 1 ----\n  a\n",
+            PatchErrorKind::HunkTooShort,
+        ),
+        (
+            "*** 1,99999999999 ****\n--- 1 ----\n  a\n",
+            PatchErrorKind::BadRange,
+        ),
+        ("*** 2,1 ****\n--- 1 ----\n  a\n", PatchErrorKind::BadRange),
+        ("*** x ****\n", PatchErrorKind::BadContextHeader),
+        ("*** 1 ****\n! a\n", PatchErrorKind::BadContextHeader),
+        (
+            "*** 1 ****\n! a\n--- 1,2 ----\n! b\n\\ No newline\n+ c\n",
+            PatchErrorKind::NoNewline,
+        ),
+    ] {
+        let text = format!("*** a/x\n--- b/x\n***************\n{hunk}");
+        assert_eq!(error(text).1, kind, "{hunk}");
+    }
 }
 
 #[test]

@@ -61,6 +61,90 @@ fn a_copy_is_one_of_the_old_file() {
     assert_eq!(changes[Path::new("y")], Some(file(0o100_644, "1\n")));
 }
 
+/// Applies a patch and returns the content of the file `f`, if there is one.
+fn content_of_f(patch: &str, files: &[(&str, u32, &str)]) -> Option<String> {
+    let changes = apply(patch, files).unwrap();
+    let file = changes[Path::new("f")].clone();
+    file.map(|file| String::from_utf8(file.content).unwrap())
+}
+
+#[test]
+fn a_file_that_is_changed_twice_is_changed_in_order() {
+    let change = |from: &str, to: &str| {
+        format!("diff --git a/f b/f\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-{from}\n+{to}\n")
+    };
+    let add = "--- /dev/null\n+++ b/f\n@@ -0,0 +1 @@\n+two\n";
+    let delete = "--- a/f\n+++ /dev/null\n@@ -1 +0,0 @@\n-one\n";
+    let old = ("f", 0o100_644, "zero\n");
+    let whole = [
+        &change("zero", "one"),
+        delete,
+        add,
+        &change("two", "three"),
+        "diff --git a/f b/f\nold mode 100644\nnew mode 100755\n",
+    ]
+    .concat();
+    assert_eq!(content_of_f(&whole, &[old]).unwrap(), "three\n");
+    let mode = apply(&whole, &[old]).unwrap()[Path::new("f")].clone();
+    assert_eq!(mode.unwrap().mode, 0o100_755);
+    let gone = format!("{}{delete}", change("zero", "one"));
+    assert_eq!(content_of_f(&gone, &[old]), None);
+    let twice = format!("{add}{}{}", change("two", "1"), change("1", "2"));
+    assert_eq!(content_of_f(&twice, &[]).unwrap(), "2\n");
+    // The second part does not match what the first one makes.
+    let wrong = format!("{}{}", change("zero", "one"), change("zero", "two"));
+    let error = apply(&wrong, &[old]).unwrap_err();
+    assert!(matches!(error.reason, MismatchReason::Hunk(_)), "{error}");
+    let error = apply(&format!("{add}{add}"), &[]).unwrap_err();
+    assert_eq!(error.reason, MismatchReason::Exists);
+}
+
+#[test]
+fn a_file_that_was_changed_or_made_can_be_renamed() {
+    let rename = |from: &str, to: &str| {
+        format!("diff --git a/{from} b/{to}\nrename from {from}\nrename to {to}\n")
+    };
+    let old = ("x", 0o100_644, "1\n");
+    let changed = format!("{MODIFY}{}{}", rename("x", "y"), rename("y", "f"));
+    assert_eq!(content_of_f(&changed, &[old]).unwrap(), "2\n");
+    let changes = apply(&changed, &[old]).unwrap();
+    assert_eq!(changes[Path::new("x")], None);
+    assert_eq!(changes[Path::new("y")], None);
+    let onto_another = format!("{}{}", rename("x", "f"), rename("y", "f"));
+    let error = apply(&onto_another, &[old, ("y", 0o100_644, "")]).unwrap_err();
+    assert_eq!(error.reason, MismatchReason::Exists);
+}
+
+#[test]
+fn a_file_that_has_its_new_name_already_is_not_renamed_again() {
+    let rename = "diff --git a/x b/f\nrename from x\nrename to f\n";
+    let edit = "--- a/x\n+++ b/f\n@@ -1 +1 @@\n-old\n+new\n";
+    let renamed = ("f", 0o100_755, "old\n");
+    let both = format!("{rename}{edit}");
+    assert_eq!(content_of_f(&both, &[renamed]).unwrap(), "new\n");
+    assert_eq!(content_of_f(rename, &[renamed]).unwrap(), "old\n");
+    assert!(
+        !apply(rename, &[renamed])
+            .unwrap()
+            .contains_key(Path::new("x"))
+    );
+    let error = apply(rename, &[]).unwrap_err();
+    assert_eq!(error.reason, MismatchReason::Missing);
+    // Of two files, it is not known which one is meant.
+    let error = apply(rename, &[renamed, ("x", 0o100_644, "old\n")]).unwrap_err();
+    assert_eq!(error.reason, MismatchReason::Exists);
+}
+
+#[test]
+fn copies_cannot_fill_the_memory() {
+    let copies: String = (0..50)
+        .map(|number| format!("diff --git a/x b/{number}\ncopy from x\ncopy to {number}\n"))
+        .collect();
+    let large = "l".repeat(64 << 20);
+    let error = apply(&copies, &[("x", 0o100_644, &large)]).unwrap_err();
+    assert_eq!(error.reason, MismatchReason::TooManyBytes);
+}
+
 #[test]
 fn a_file_can_become_a_symlink() {
     let patch = "diff --git a/x b/x\ndeleted file mode 100644\n--- a/x\n+++ /dev/null\n\

@@ -1,8 +1,8 @@
-use std::io::{self, BufRead as _, BufReader, BufWriter, Read, Write};
+use std::io::{self, BufReader, BufWriter, Cursor, Read, Write};
 
-use flate2::{Compression, read::MultiGzDecoder, write::GzEncoder};
+use flate2::{Compression, bufread::MultiGzDecoder, write::GzEncoder};
 
-use super::ArchiveFormat;
+use super::{ArchiveFormat, OtherFormat};
 
 const GZIP: &[u8] = &[0x1f, 0x8b];
 const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
@@ -10,27 +10,53 @@ const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 /// The size of the buffers.
 const BUFFER: usize = 128 * 1024;
 
+/// A reader of any kind.
+type AnyReader = Box<dyn Read + Send>;
+
+/// The bytes of an archive without gzip and zstd.
+pub(super) struct Decompressed {
+    pub(super) reader: AnyReader,
+    /// The format that the first bytes seem to have, unless it can be read.
+    pub(super) other_format: Option<OtherFormat>,
+}
+
 /// Detects gzip and zstd by the first bytes, and decompresses them.
-pub(super) fn decompress(reader: Box<dyn Read + Send>) -> io::Result<Box<dyn Read + Send>> {
+pub(super) fn decompress(reader: AnyReader) -> io::Result<Decompressed> {
     let mut reader = BufReader::with_capacity(BUFFER, reader);
-    let start = reader.fill_buf()?;
-    if start.starts_with(GZIP) {
-        return Ok(Box::new(BufReader::with_capacity(
-            BUFFER,
-            MultiGzDecoder::new(reader),
-        )));
-    }
-    if start.starts_with(ZSTD) {
+    let start = read_start(&mut reader)?;
+    let (is_gzip, is_zstd) = (start.starts_with(GZIP), start.starts_with(ZSTD));
+    let other_format = OtherFormat::detect(&start);
+    let reader = Cursor::new(start).chain(reader);
+    let reader: AnyReader = if is_gzip {
+        Box::new(MultiGzDecoder::new(reader))
+    } else if is_zstd {
         #[cfg(not(feature = "zstd"))]
         return Err(without_zstd());
         // Its memory is limited: by default it rejects windows above 128 MiB.
         #[cfg(feature = "zstd")]
-        return Ok(Box::new(BufReader::with_capacity(
-            BUFFER,
-            zstd::stream::read::Decoder::with_buffer(reader)?,
-        )));
+        Box::new(zstd::stream::read::Decoder::with_buffer(reader)?)
+    } else {
+        Box::new(reader)
+    };
+    Ok(Decompressed {
+        reader: Box::new(BufReader::with_capacity(BUFFER, reader)),
+        other_format,
+    })
+}
+
+/// Reads the first bytes, which show the format. Frames before them that zstd
+/// and lz4 define to be skipped are skipped.
+fn read_start(reader: &mut impl Read) -> io::Result<Vec<u8>> {
+    loop {
+        let mut start = Vec::new();
+        reader.by_ref().take(8).read_to_end(&mut start)?;
+        let [0x50..=0x5f, 0x2a, 0x4d, 0x18, a, b, c, d] = start[..] else {
+            reader.by_ref().take(8).read_to_end(&mut start)?;
+            return Ok(start);
+        };
+        let length = u32::from_le_bytes([a, b, c, d]);
+        io::copy(&mut reader.by_ref().take(length.into()), &mut io::sink())?;
     }
-    Ok(Box::new(reader))
 }
 
 /// A writer for the bytes of an archive, with its compression.

@@ -1,13 +1,11 @@
 use super::ArchiveProblem;
 
-/// Normalizes the name of an entry: removes `.` and empty components. The
-/// result is empty for the top.
+/// Normalizes the name of an entry: removes `.` and empty components, and with
+/// them the slash of an absolute name, as other programs do. The result is empty
+/// for the top.
 pub(super) fn normal_path(name: &[u8]) -> Result<Vec<u8>, ArchiveProblem> {
     if name.is_empty() || name.contains(&0) {
         return Err(ArchiveProblem::BadName);
-    }
-    if name.starts_with(b"/") {
-        return Err(ArchiveProblem::AbsoluteName);
     }
     let mut path = Vec::with_capacity(name.len());
     for part in name.split(|byte| *byte == b'/') {

@@ -7,6 +7,7 @@
 mod compression;
 mod entry_name;
 mod format;
+mod other_format;
 mod path_map;
 mod problem;
 mod reader;
@@ -14,6 +15,7 @@ mod unpack;
 mod writer;
 
 pub use format::ArchiveFormat;
+pub use other_format::OtherFormat;
 pub use problem::ArchiveProblem;
 pub(super) use unpack::send;
 pub(super) use writer::ArchiveWriter;

@@ -1,3 +1,5 @@
+use super::OtherFormat;
+
 /// What is wrong with an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -5,6 +7,14 @@ pub enum ArchiveProblem {
     /// It is not an archive of a known format.
     #[error("not a tar archive, plain or compressed with gzip or zstd")]
     NotAnArchive,
+    /// It is an archive, or compressed, but in another format.
+    #[error(
+        "it is {format}, and only tar archives can be read, plain or compressed with gzip or \
+         zstd: convert it, for example with `{conversion}`",
+        format = .0,
+        conversion = .0.conversion()
+    )]
+    OtherFormat(OtherFormat),
     /// It is truncated.
     #[error("the archive is truncated: get a complete copy")]
     Truncated,
@@ -14,9 +24,6 @@ pub enum ArchiveProblem {
     /// A number in a header is invalid.
     #[error("a size or another number is invalid")]
     BadNumber,
-    /// A name starts with a slash.
-    #[error("the name is absolute: make the archive with relative names")]
-    AbsoluteName,
     /// A name contains `..`.
     #[error("the name contains \"..\": make the archive without it")]
     ParentName,

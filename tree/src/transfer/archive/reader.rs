@@ -6,7 +6,11 @@ use std::{
 use vmcell_archive::{ArchiveError, Entry, EntryKind};
 use vmcell_wire::files::{Time, XattrsBuf};
 
-use super::{ArchiveProblem, compression::decompress, entry_name::normal_path};
+use super::{
+    ArchiveProblem, OtherFormat,
+    compression::{Decompressed, decompress},
+    entry_name::normal_path,
+};
 use crate::transfer::{
     TreeError,
     error::{display_path, display_path_below},
@@ -32,28 +36,39 @@ pub(super) struct ArchiveReader<'a> {
     reader: vmcell_archive::ArchiveReader<Box<dyn Read + Send>>,
     /// The name of the archive in error messages.
     archive: &'a Path,
+    /// What the archive seems to be until its first header was read.
+    other_format: Option<OtherFormat>,
 }
 
 impl<'a> ArchiveReader<'a> {
     pub(super) fn new(reader: Box<dyn Read + Send>, archive: &'a Path) -> Result<Self, TreeError> {
-        let opened = |reader| Self {
-            reader: vmcell_archive::ArchiveReader::new(reader),
+        let opened = |decompressed: Decompressed| Self {
+            reader: vmcell_archive::ArchiveReader::new(decompressed.reader),
             archive,
+            other_format: decompressed.other_format,
+        };
+        let unreadable = Decompressed {
+            reader: Box::new(io::empty()),
+            other_format: None,
         };
         decompress(reader)
             .map(opened)
-            .map_err(|error| opened(Box::new(io::empty())).error(error.into()))
+            .map_err(|error| opened(unreadable).error(error.into()))
     }
 
     /// Advances to the next entry. Skips the unread rest of the current one.
     pub(super) fn next(&mut self) -> Result<Option<ArchiveEntry>, TreeError> {
-        match self.reader.next_entry() {
-            Ok(Some(entry)) => self
+        let other_format = self.other_format.take();
+        match (self.reader.next_entry(), other_format) {
+            (Err(ArchiveError::NotAnArchive | ArchiveError::Truncated), Some(format)) => {
+                Err(self.problem(ArchiveProblem::OtherFormat(format)))
+            }
+            (Ok(Some(entry)), _) => self
                 .checked(entry)
                 .map(Some)
                 .map_err(|problem| self.problem(problem)),
-            Ok(None) => self.drain().map(|()| None),
-            Err(error) => Err(self.error(error)),
+            (Ok(None), _) => self.drain().map(|()| None),
+            (Err(error), _) => Err(self.error(error)),
         }
     }
 

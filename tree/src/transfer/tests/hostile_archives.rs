@@ -8,7 +8,7 @@ use crate::transfer::{ArchiveProblem, SendOptions, Source, TreeError, TreeLimit}
 
 /// An archive that a test builds, valid or not.
 #[derive(Default)]
-struct Archive(Vec<u8>);
+pub(super) struct Archive(Vec<u8>);
 
 impl Archive {
     /// Adds an entry with any values in its header.
@@ -30,7 +30,7 @@ impl Archive {
         self
     }
 
-    fn file(self, name: &[u8], data: &[u8]) -> Self {
+    pub(super) fn file(self, name: &[u8], data: &[u8]) -> Self {
         self.entry(EntryType::Regular, name, b"", data.len() as u64, data)
     }
 
@@ -51,7 +51,7 @@ impl Archive {
         self.entry(EntryType::XHeader, b"pax", b"", size, records)
     }
 
-    fn end(mut self) -> Vec<u8> {
+    pub(super) fn end(mut self) -> Vec<u8> {
         self.0.resize(self.0.len() + 1024, 0);
         self.0
     }
@@ -64,10 +64,11 @@ fn hostile_archives_are_refused_by_the_entry_that_is_wrong() {
     let long_entry = vec![b'x'; 300_000];
     for (problem, entry, archive) in [
         (
-            AbsoluteName,
-            "/etc/passwd",
-            start().file(b"/etc/passwd", b"x").end(),
+            ParentName,
+            "/../etc/passwd",
+            start().file(b"/../etc/passwd", b"x").end(),
         ),
+        (BadName, "/", start().symlink(b"/", b"x").end()),
         (
             ParentName,
             "a/../../b",
@@ -131,8 +132,9 @@ fn hostile_archives_are_refused_by_the_entry_that_is_wrong() {
                 .end(),
         ),
         (BadSymlinkTarget, "a", start().symlink(b"a", b"").end()),
+        // Nothing follows a symbolic link, whatever its header states.
         (
-            BadNumber,
+            Damaged,
             "a",
             start()
                 .entry(EntryType::Symlink, b"a", b"x", 5, b"hello")
@@ -211,6 +213,25 @@ fn hostile_archives_are_refused_by_the_entry_that_is_wrong() {
             other => panic!("{problem:?} {entry}: {other:?}"),
         }
     }
+}
+
+#[test]
+fn absolute_names_lose_their_slashes() {
+    let folder = tempfile::tempdir().unwrap();
+    let archive = Archive::default()
+        .directory(b"/")
+        .directory(b"//d/")
+        .file(b"/d/a", b"text")
+        .hard_link(b"/b", b"/d/a")
+        .symlink(b"/c", b"/d/a")
+        .end();
+    let (pieces, _) = sent_archive(archive).unwrap();
+    received(slices(&pieces), folder.path()).unwrap();
+    for name in ["d/a", "b"] {
+        assert_eq!(fs::read(folder.path().join(name)).unwrap(), b"text");
+    }
+    let target = fs::read_link(folder.path().join("c")).unwrap();
+    assert_eq!(target, std::path::Path::new("/d/a"));
 }
 
 #[test]

@@ -10,6 +10,8 @@ mod snapshot;
 mod unchanged;
 
 #[cfg(feature = "archive")]
+mod archive_formats;
+#[cfg(feature = "archive")]
 mod archives;
 #[cfg(feature = "archive")]
 mod hostile_archives;
