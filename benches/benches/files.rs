@@ -55,7 +55,7 @@ async fn main() -> Result<()> {
     if wanted("slow_disk_removal") {
         during_removal(&vm).await?;
     }
-    vm.kill().await.unwrap();
+    vm.kill().await?;
     Ok(())
 }
 

@@ -127,7 +127,7 @@ async fn measure(name: &str, builder: VmBuilder, image: &Path) -> Result<()> {
             Bound::None,
         );
     }
-    vm.kill().await.unwrap();
+    vm.kill().await?;
     Ok(())
 }
 

@@ -51,7 +51,7 @@ async fn main() -> Result<()> {
     if wanted("round_trip") {
         round_trip(&vm, &machine).await?;
     }
-    vm.kill().await.unwrap();
+    vm.kill().await?;
     Ok(())
 }
 

@@ -105,6 +105,6 @@ fn execs(runtime: &Runtime, image: &Path) -> Result<()> {
         ours.as_secs_f64() / plain.as_secs_f64(),
         Bound::None,
     );
-    runtime.block_on(vm.kill()).unwrap();
+    runtime.block_on(vm.kill())?;
     Ok(())
 }

@@ -42,7 +42,7 @@ async fn main() -> Result<()> {
     if wanted("many_streams") {
         many_streams(&vm).await?;
     }
-    vm.kill().await.unwrap();
+    vm.kill().await?;
     Ok(())
 }
 
@@ -280,7 +280,7 @@ async fn broken_links(vm: &Vm) -> Result<()> {
                 received = place.end;
                 if drops < DROPS && received > expected.len() / (DROPS + 1) * (drops + 1) {
                     drops += 1;
-                    vm.reconnect().unwrap();
+                    vm.reconnect()?;
                 }
             }
             ExecEvent::Started { .. } | ExecEvent::Exited(_) => {}

@@ -70,7 +70,7 @@ fn main() -> Result<()> {
                 slowest <= limit,
             );
         }
-        vm.kill().await.unwrap();
+        vm.kill().await?;
         Ok(())
     })
 }

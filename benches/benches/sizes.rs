@@ -27,7 +27,7 @@ async fn main() -> Result<()> {
     let vm = Vm::builder().image(&image).start().await?;
     agent(&vm).await?;
     kernel(&Machine::of(&vm, &image)?)?;
-    vm.kill().await.unwrap();
+    vm.kill().await?;
     smallest_vm(&image).await?;
     base_image()
 }
@@ -79,7 +79,7 @@ async fn smallest_vm(image: &Path) -> Result<()> {
         .await?;
     let line = "dd if=/dev/zero of=/large bs=1M count=100 status=none && wc -c < /large";
     let written = number(&vm, line).await?;
-    vm.kill().await.unwrap();
+    vm.kill().await?;
     fact(
         &format!("a VM with {memory} MiB"),
         &format!("boots, and writes {} MiB to its disk", written >> 20),

@@ -56,7 +56,7 @@ fn main() -> Result<()> {
     runtime.block_on(async {
         let vm = builder.start().await?;
         many(&vm).await?;
-        vm.kill().await.unwrap();
+        vm.kill().await?;
         Ok(())
     })
 }
@@ -88,7 +88,7 @@ fn echo(
             let keys = tokio::spawn(keys(terminal.clone()));
             rounds.push((keys.await??, round_trip + pty_echo(&vm).await?));
         }
-        vm.kill().await.unwrap();
+        vm.kill().await?;
         anyhow::Ok(rounds)
     })?;
     let (ours, baseline) = median_round(rounds);

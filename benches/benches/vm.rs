@@ -48,7 +48,7 @@ fn boot(runtime: &Runtime, image: &Path, machine: &Machine) -> Result<()> {
             let vm = start(image).await?;
             ensure!(vm.exec(["/bin/true"]).await?.success());
             let time = begun.elapsed();
-            vm.kill().await.unwrap();
+            vm.kill().await?;
             Ok(time)
         })?;
         rounds.push((ours, baseline));
@@ -80,7 +80,7 @@ fn exec(runtime: &Runtime, image: &Path, machine: &Machine) -> Result<()> {
         for _ in 0..ROUNDS {
             rounds.push((exec_time(&vm).await?, round_trip + spawn_time(&vm).await?));
         }
-        vm.kill().await.unwrap();
+        vm.kill().await?;
         anyhow::Ok(rounds)
     })?;
     let (ours, baseline) = median_round(rounds);
@@ -190,6 +190,6 @@ async fn flood_times(image: &Path) -> Result<(Duration, Duration)> {
     let output = vm.exec(["sh", "-c", &pipe]).await?;
     ensure!(output.success(), "{output:?}");
     let pipe = output.exit.map(|exit| exit.wall_time).unwrap_or_default();
-    vm.kill().await.unwrap();
+    vm.kill().await?;
     Ok((time, pipe))
 }
