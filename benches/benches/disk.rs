@@ -236,7 +236,7 @@ fn make_child(image: &Path, folder: &Path) -> Result<PathBuf> {
         .arg(&script)
         .arg(&changed))?;
     let child = folder.join("child.qcow2");
-    image::create_child(image, &child, &image::OpenOptions::new())?;
+    image::create_child(image, &child, image::OpenOptions::new())?;
     let mut write = tool("qemu-io");
     write.args(["-f", "qcow2"]).arg(&child);
     for (number, piece) in differing(image, &changed)? {
@@ -301,7 +301,7 @@ fn diff(image: &Path, folder: &Path) -> Result<()> {
     let times = (0..100).map(|number| {
         let child = folder.join(format!("child-{number}.qcow2"));
         let options = image::OpenOptions::new();
-        let (time, _) = timed(|| Ok(image::create_child(image, &child, &options)?))?;
+        let (time, _) = timed(|| Ok(image::create_child(image, &child, options.clone())?))?;
         Ok(time)
     });
     let time = median(times.collect::<Result<_>>()?);

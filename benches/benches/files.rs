@@ -258,7 +258,7 @@ async fn in_guest(vm: &Vm, task: &str) -> Result<Duration> {
 }
 
 async fn manifest(files: &Files) -> Result<()> {
-    let manifest = files.manifest("ours", &ManifestOptions::new()).await?;
+    let manifest = files.manifest("ours", ManifestOptions::new()).await?;
     ensure!(manifest.len() == SMALL_FILES + SMALL_FILES / 200);
     Ok(())
 }

@@ -24,7 +24,7 @@ impl BootDisk {
     pub(crate) fn prepare(environment: &OsStr, disk: Option<PathBuf>) -> anyhow::Result<Self> {
         let image = environment::image(environment)?;
         if let Some(disk) = &disk {
-            match image::create_child(&image, disk, &OpenOptions::new().format(Format::Raw)) {
+            match image::create_child(&image, disk, OpenOptions::new().format(Format::Raw)) {
                 // The existing disk is used again.
                 Ok(_) | Err(ImageError::Exists { .. }) => {}
                 Err(error) => return Err(error).context("cannot create the disk"),

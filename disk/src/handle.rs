@@ -66,7 +66,7 @@ impl Disk {
     }
 
     pub(super) fn open_with(path: &Path, options: &DiskOptions) -> Result<Self, DiskError> {
-        let image = Arc::new(Image::open(path, &options.image)?);
+        let image = Arc::new(Image::open(path, options.image.clone())?);
         let part = partition::select(Arc::clone(&image), options.partition)?;
         let mut limits = ext4::Limits::default();
         limits.time = options.limits.time;

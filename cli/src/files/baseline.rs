@@ -23,7 +23,7 @@ pub(super) fn with_texts() -> ManifestOptions {
 
 /// Stores a manifest of the workspace with the VM, for `vmcell diff`.
 pub(crate) async fn store_baseline(vm: &Vm) -> Result<(), Error> {
-    match vm.files().manifest(WORKSPACE, &with_texts()).await {
+    match vm.files().manifest(WORKSPACE, with_texts()).await {
         Ok(manifest) => vm.set_baseline(&manifest),
         // Not every image has a workspace.
         Err(Error::File(failure)) if failure.kind == FileFailureKind::NotFound => Ok(()),

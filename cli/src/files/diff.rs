@@ -44,7 +44,7 @@ pub(crate) fn diff(arguments: DiffArguments) -> anyhow::Result<u8> {
             return Err(Error::Invalid(format!("{directory} is not a directory")).into());
         }
         if let Some(file) = &arguments.save {
-            let manifest = vm.files().manifest(&directory, &with_texts()).await?;
+            let manifest = vm.files().manifest(&directory, with_texts()).await?;
             save(&manifest, file)?;
             return Ok(0);
         }
@@ -53,7 +53,7 @@ pub(crate) fn diff(arguments: DiffArguments) -> anyhow::Result<u8> {
             None => baseline_below(&vm, &directory).await?,
         };
         let options = ManifestOptions::new();
-        let diff = vm.files().diff(&directory, &since, &options).await?;
+        let diff = vm.files().diff(&directory, &since, options).await?;
         let code = print(&vm, &directory, &diff, &arguments)?;
         Ok(match code {
             0 if arguments.exit_code && !diff.is_empty() => CHANGED,

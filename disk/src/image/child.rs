@@ -25,8 +25,8 @@ const SECTOR: u64 = 512;
 /// # fn example() -> Result<(), Box<dyn std::error::Error>> {
 /// use vmcell_disk::image::{OpenOptions, create_child, seal};
 ///
-/// seal("base.qcow2", &OpenOptions::new())?;
-/// create_child("base.qcow2", "vm1.qcow2", &OpenOptions::new())?;
+/// seal("base.qcow2", OpenOptions::new())?;
+/// create_child("base.qcow2", "vm1.qcow2", OpenOptions::new())?;
 /// # Ok(())
 /// # }
 /// ```
@@ -44,7 +44,7 @@ const SECTOR: u64 = 512;
 pub fn create_child(
     base: impl AsRef<Path>,
     child: impl AsRef<Path>,
-    options: &OpenOptions,
+    options: OpenOptions,
 ) -> Result<Layer, ImageError> {
     let child = child.as_ref();
     let image = Image::open(base, options)?;

@@ -36,8 +36,8 @@ impl Image {
     ///
     /// If a file cannot be read, is in use, is outside of the allowed
     /// directories, or is damaged: see [`ImageError`].
-    pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Self, ImageError> {
-        let chain = open_chain(path.as_ref(), options)?;
+    pub fn open(path: impl AsRef<Path>, options: OpenOptions) -> Result<Self, ImageError> {
+        let chain = open_chain(path.as_ref(), &options)?;
         Ok(Self {
             size: chain.top.size,
             chain,

@@ -52,7 +52,7 @@ pub struct Flattened {
 /// use std::ops::ControlFlow;
 /// use vmcell_disk::image::{Image, OpenOptions, flatten};
 ///
-/// let image = Image::open("vm1.qcow2", &OpenOptions::new())?;
+/// let image = Image::open("vm1.qcow2", OpenOptions::new())?;
 /// flatten(&image, "vm1.raw", 20 << 30, &mut |_| ControlFlow::Continue(()))?;
 /// # Ok(())
 /// # }

@@ -16,7 +16,7 @@ use super::{
 ///
 /// If the image is in use, damaged or was not closed properly, or if its
 /// permissions cannot be changed. The image is then unchanged.
-pub fn seal(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Layer, ImageError> {
+pub fn seal(path: impl AsRef<Path>, options: OpenOptions) -> Result<Layer, ImageError> {
     let path = path.as_ref();
     let image = Image::open(path, options)?;
     check_top(&image, path)?;

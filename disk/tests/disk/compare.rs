@@ -100,7 +100,7 @@ fn a_child_differs_from_its_base_by_what_was_changed() {
     assert!(diff(&child, &child).is_empty());
     let empty = sample.path("empty.qcow2");
     let options = image::OpenOptions::new();
-    image::create_child(sample.image(), &empty, &options).unwrap();
+    image::create_child(sample.image(), &empty, options.clone()).unwrap();
     assert!(diff(&base, &open(&empty)).is_empty());
 }
 

@@ -40,7 +40,7 @@ impl Sample {
     pub(crate) fn child(&self, commands: &str) -> PathBuf {
         let changed = self.changed("changed.ext4", commands);
         let child = self.path("child.qcow2");
-        image::create_child(self.image(), &child, &image::OpenOptions::new()).unwrap();
+        image::create_child(self.image(), &child, image::OpenOptions::new()).unwrap();
         let mut write = tool("qemu-io");
         write.args(["-f", "qcow2"]).arg(&child);
         let bytes = |path| fs::read(path).unwrap();

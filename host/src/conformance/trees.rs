@@ -42,10 +42,10 @@ pub(super) async fn changes(context: CheckContext) -> CheckResult {
     files.write("kept", "1").await?;
     files.write("changed", "1").await?;
     let options = ManifestOptions::new();
-    let before = files.manifest("", &options).await?;
+    let before = files.manifest("", options.clone()).await?;
     files.write("changed", "2").await?;
     files.write("new", "1").await?;
-    let diff = files.diff("", &before, &options).await?;
+    let diff = files.diff("", &before, options).await?;
     let mut changes: Vec<_> = diff
         .files()
         .iter()

@@ -70,11 +70,11 @@ impl Files {
     pub async fn manifest(
         &self,
         directory: impl AsRef<Path>,
-        options: &ManifestOptions,
+        options: ManifestOptions,
     ) -> Result<Manifest, Error> {
         let directory = directory.as_ref();
         let top = self.relative_path(directory)?.to_owned();
-        let walk = options.walk.clone().with_sha256().without_names();
+        let walk = options.walk.with_sha256().without_names();
         let mut entries = self.walk(directory, walk).await?;
         let mut manifest = Manifest::new();
         let mut texts = Vec::new();
@@ -123,11 +123,10 @@ impl Files {
         &self,
         directory: impl AsRef<Path>,
         since: &Manifest,
-        options: &ManifestOptions,
+        options: ManifestOptions,
     ) -> Result<Diff, Error> {
         let directory = directory.as_ref();
-        let without_texts = options.clone().keep_texts(0);
-        let now = self.manifest(directory, &without_texts).await?;
+        let now = self.manifest(directory, options.keep_texts(0)).await?;
         let shown = DiffOptions::default();
         let limits = DiffLimits::default();
         let mut collector = DiffCollector::new(shown, limits);

@@ -122,7 +122,7 @@ impl VmBuilder {
     /// # async fn example() -> anyhow::Result<()> {
     /// use vmcell::{Vm, disk::{Disk, image::{OpenOptions, create_child}}};
     ///
-    /// create_child("base.ext4", "work.qcow2", &OpenOptions::new())?;
+    /// create_child("base.ext4", "work.qcow2", OpenOptions::new())?;
     /// let vm = Vm::builder().disk("work.qcow2").start().await?;
     /// vm.exec(["touch", "/etc/done"]).await?;
     /// vm.stop().await?; // flushes all writes to the disk

@@ -70,7 +70,11 @@ async fn what_only_the_owner_can_do_is_an_error_for_a_client() {
     let vm = start().await;
     let client = Vm::attach(vm.id()).await.unwrap();
     let options = ManifestOptions::new();
-    let manifest = client.files().manifest("/etc", &options).await.unwrap();
+    let manifest = client
+        .files()
+        .manifest("/etc", options.clone())
+        .await
+        .unwrap();
     let refused = [
         client.console().map(drop),
         client.reconnect(),

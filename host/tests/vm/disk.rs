@@ -28,7 +28,7 @@ fn images() -> PathBuf {
 pub(crate) fn new_disk() -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("disk.qcow2");
-    image::create_child(base(), &path, &OpenOptions::new()).unwrap();
+    image::create_child(base(), &path, OpenOptions::new()).unwrap();
     (folder, path)
 }
 
@@ -87,13 +87,13 @@ async fn a_vm_boots_from_a_layer_above_a_sealed_layer_and_writes_only_the_top() 
     run(&vm, "echo lower >/root/notes").await;
     vm.stop().await.unwrap();
     let options = OpenOptions::new().allow_backing(images());
-    image::seal(&lower, &options).unwrap();
+    image::seal(&lower, options.clone()).unwrap();
     let before = std::fs::read(&lower).unwrap();
 
     let error = builder_on(&lower).start().await.unwrap_err();
     assert!(matches!(error, Error::Disk(ImageError::Sealed { .. })));
     let upper = folder.path().join("upper.qcow2");
-    image::create_child(&lower, &upper, &options).unwrap();
+    image::create_child(&lower, &upper, options.clone()).unwrap();
     let vm = builder_on(&upper).start().await.unwrap();
     run(
         &vm,
@@ -111,7 +111,7 @@ async fn a_vm_boots_from_a_layer_above_a_sealed_layer_and_writes_only_the_top() 
     let flat = folder.path().join("flat.ext4");
     let options = OpenOptions::new().allow_backing(folder.path());
     let options = options.allow_backing(images());
-    let layers = Image::open(&upper, &options).unwrap();
+    let layers = Image::open(&upper, options.clone()).unwrap();
     let mut go_on = |_| ControlFlow::Continue(());
     image::flatten(&layers, &flat, 1 << 30, &mut go_on).unwrap();
     drop(layers);
@@ -145,7 +145,7 @@ async fn what_cannot_be_the_disk_of_a_vm_is_refused_by_name() {
 
     std::fs::write(&raw, vec![0; 1 << 20]).unwrap();
     let empty = folder.path().join("empty.qcow2");
-    image::create_child(&raw, &empty, &OpenOptions::new()).unwrap();
+    image::create_child(&raw, &empty, OpenOptions::new()).unwrap();
     let error = builder_on(&empty).start().await.unwrap_err();
     assert!(error.to_string().contains("no ext4 file system"), "{error}");
 }

@@ -36,7 +36,7 @@ pub(crate) fn child(arguments: &ChildArguments) -> anyhow::Result<u8> {
     // It takes milliseconds, so an interrupt does not cancel it.
     let interrupt = Interrupt::watch()?;
     let options = arguments.options.image_options(&arguments.base);
-    let made = create_child(&arguments.base, &arguments.new, &options);
+    let made = create_child(&arguments.base, &arguments.new, options);
     let layer = made.map_err(DiskError::from)?;
     if arguments.json {
         let mut out = SafeStdout::new();

@@ -41,7 +41,7 @@ pub(crate) struct FlattenArguments {
 pub(crate) fn flatten(arguments: &FlattenArguments) -> anyhow::Result<u8> {
     let interrupt = Interrupt::watch()?;
     let options = arguments.options.image_options(&arguments.image);
-    let image = Image::open(&arguments.image, &options).map_err(DiskError::from)?;
+    let image = Image::open(&arguments.image, options).map_err(DiskError::from)?;
     warn_if_corrupt(&image.layers()?);
     let limit = arguments.options.limits().bytes;
     let bar = Progress::new(Some(image.size()));

@@ -55,7 +55,7 @@ struct DiskReport<'d> {
 
 pub(crate) fn info(arguments: &InfoArguments) -> anyhow::Result<u8> {
     let options = arguments.options.image_options(&arguments.image);
-    let image = Image::open(&arguments.image, &options).map_err(DiskError::from)?;
+    let image = Image::open(&arguments.image, options).map_err(DiskError::from)?;
     let disk = arguments.options.open(&arguments.image);
     let report = DiskReport {
         size: image.size(),

@@ -29,7 +29,7 @@ pub(crate) struct SealArguments {
 pub(crate) fn seal(arguments: &SealArguments) -> anyhow::Result<u8> {
     let sealed = image::seal(
         &arguments.image,
-        &arguments.options.image_options(&arguments.image),
+        arguments.options.image_options(&arguments.image),
     );
     let layer = sealed.map_err(DiskError::from)?;
     if !arguments.json {

@@ -159,7 +159,7 @@ fn a_raw_disk_that_looks_like_qcow2_is_raw_if_the_caller_says_so() {
     let name = secret.to_str().unwrap();
     let evil = folder.qcow2_above("evil", (name, "raw"), &[]);
     let content = fs::read(&evil).unwrap();
-    let raw = Image::open(&evil, &OpenOptions::new().format(Format::Raw)).unwrap();
+    let raw = Image::open(&evil, OpenOptions::new().format(Format::Raw)).unwrap();
     assert!(read_all(&raw, 65_536) == content);
 
     // The format of a backing file is never detected.
@@ -222,13 +222,13 @@ fn backing_files_are_followed_only_where_it_is_allowed() {
     // A directory whose name only starts the same is not allowed.
     let allowed = OpenOptions::new().allow_backing(folder.path("out"));
     fs::create_dir(folder.path("out")).unwrap();
-    assert!(Image::open(folder.path("inside/dots"), &allowed).is_err());
+    assert!(Image::open(folder.path("inside/dots"), allowed.clone()).is_err());
     // The directory and the image may be given through a symlink.
     symlink("outside", folder.path("alias")).unwrap();
     symlink("inside/dots", folder.path("image")).unwrap();
     let allowed = OpenOptions::new().allow_backing(folder.path("alias"));
     for path in ["inside/dots", "inside/linked", "inside/through", "image"] {
-        let image = Image::open(folder.path(path), &allowed).unwrap();
+        let image = Image::open(folder.path(path), allowed.clone()).unwrap();
         assert!(read_all(&image, 65_536) == vec![9; 65_536]);
     }
 }
@@ -285,7 +285,7 @@ fn loops_and_endless_chains_end() {
     for number in 1..64 {
         let below = folder.path(&(number - 1).to_string());
         let child = folder.path(&number.to_string());
-        create_child(below, child, &OpenOptions::new()).unwrap();
+        create_child(below, child, OpenOptions::new()).unwrap();
     }
     assert_eq!(
         open(&folder.path("63")).unwrap().layers().unwrap().len(),

@@ -17,7 +17,7 @@ fn a_child_shows_its_base_and_takes_writes() {
     let mut content = Rng::new(7).bytes(1 << 20);
     let base = folder.file("base", &content);
     let child = folder.path("child");
-    let layer = create_child(&base, &child, &OpenOptions::new()).unwrap();
+    let layer = create_child(&base, &child, OpenOptions::new()).unwrap();
     assert_eq!((&layer.path, layer.size), (&child, 1 << 20));
     assert_eq!((layer.format, layer.sealed), (Format::Qcow2, false));
     assert!(read_all(&open(&child).unwrap(), 1 << 20) == content);
@@ -31,7 +31,7 @@ fn a_child_shows_its_base_and_takes_writes() {
     assert!(converted(&folder, &child) == content);
 
     let grandchild = folder.path("grandchild");
-    create_child(&child, &grandchild, &OpenOptions::new()).unwrap();
+    create_child(&child, &grandchild, OpenOptions::new()).unwrap();
     assert!(read_all(&open(&grandchild).unwrap(), 1 << 20) == content);
     assert!(info(&grandchild).contains("backing file format: qcow2"));
 }
@@ -44,8 +44,8 @@ fn a_base_is_named_so_that_both_can_be_moved_together() {
     }
     let base = folder.file("bases/a:b", [1; 4096]);
     let options = OpenOptions::new();
-    create_child(&base, folder.path("disks/deep/disk"), &options).unwrap();
-    create_child(&base, folder.path("bases/disk"), &options).unwrap();
+    create_child(&base, folder.path("disks/deep/disk"), options.clone()).unwrap();
+    create_child(&base, folder.path("bases/disk"), options.clone()).unwrap();
     let disk = info(&folder.path("disks/deep/disk"));
     assert!(disk.contains("backing file: ./../../bases/a:b"), "{disk}");
     let disk = info(&folder.path("bases/disk"));
@@ -58,7 +58,7 @@ fn a_base_is_named_so_that_both_can_be_moved_together() {
 fn the_size_of_a_child_is_whole_sectors() {
     let folder = Folder::new();
     let base = folder.file("base", [1; 1000]);
-    let layer = create_child(&base, folder.path("child"), &OpenOptions::new()).unwrap();
+    let layer = create_child(&base, folder.path("child"), OpenOptions::new()).unwrap();
     assert_eq!(layer.size, 1024);
     let mut disk = [1; 1024];
     disk[1000..].fill(0);
@@ -72,11 +72,11 @@ fn no_child_is_made_that_could_not_be_opened() {
     let mut below = folder.file("0", [1; 512]);
     for number in 1..64 {
         let child = folder.path(&number.to_string());
-        create_child(&below, &child, &options).unwrap();
+        create_child(&below, &child, options.clone()).unwrap();
         below = child;
     }
     open(&below).unwrap();
-    let error = create_child(&below, folder.path("64"), &options).unwrap_err();
+    let error = create_child(&below, folder.path("64"), options.clone()).unwrap_err();
     assert!(matches!(error, ImageError::TooManyLayers { .. }), "{error}");
     assert_eq!(folder.names().len(), 64);
 }
@@ -87,13 +87,13 @@ fn nothing_is_overwritten_and_nothing_is_left() {
     let base = folder.file("base", [1; 512]);
     let child = folder.file("child", "precious");
     let options = OpenOptions::new();
-    let error = create_child(&base, &child, &options).unwrap_err();
+    let error = create_child(&base, &child, options.clone()).unwrap_err();
     assert!(matches!(error, ImageError::Exists { .. }), "{error}");
     std::os::unix::fs::symlink("nowhere", folder.path("link")).unwrap();
-    let error = create_child(&base, folder.path("link"), &options).unwrap_err();
+    let error = create_child(&base, folder.path("link"), options.clone()).unwrap_err();
     assert!(matches!(error, ImageError::Exists { .. }), "{error}");
-    assert!(create_child(&base, folder.path("missing/child"), &options).is_err());
-    assert!(create_child(folder.path("missing"), folder.path("new"), &options).is_err());
+    assert!(create_child(&base, folder.path("missing/child"), options.clone()).is_err());
+    assert!(create_child(folder.path("missing"), folder.path("new"), options.clone()).is_err());
     assert_eq!(fs::read(&child).unwrap(), b"precious");
     assert_eq!(folder.names(), ["base", "child", "link"]);
 }
@@ -104,7 +104,7 @@ fn a_name_that_a_header_cannot_hold_is_refused() {
     let folder = Folder::new();
     let base = folder.path("").join(OsStr::from_bytes(b"b\xffse"));
     fs::write(&base, [1; 512]).unwrap();
-    let error = create_child(&base, folder.path("child"), &OpenOptions::new()).unwrap_err();
+    let error = create_child(&base, folder.path("child"), OpenOptions::new()).unwrap_err();
     assert!(matches!(error, ImageError::BaseName { .. }), "{error}");
 }
 
@@ -114,8 +114,8 @@ fn a_raw_base_with_a_lie_stays_raw_in_its_child() {
     let lie = folder.qcow2("base", &[], 1 << 20);
     let content = fs::read(&lie).unwrap();
     let options = OpenOptions::new().format(Format::Raw);
-    let child = create_child(&lie, folder.path("child"), &options).unwrap();
-    let image = Image::open(&child.path, &OpenOptions::new()).unwrap();
+    let child = create_child(&lie, folder.path("child"), options.clone()).unwrap();
+    let image = Image::open(&child.path, OpenOptions::new()).unwrap();
     assert!(read_all(&image, 1 << 20)[..content.len()] == content);
 }
 
@@ -127,7 +127,7 @@ fn a_hundred_children_take_no_time() {
     let start = std::time::Instant::now();
     for number in 0..100 {
         let child = folder.path(&number.to_string());
-        create_child(&base, child, &OpenOptions::new()).unwrap();
+        create_child(&base, child, OpenOptions::new()).unwrap();
     }
     let took = start.elapsed();
     eprintln!("100 children in {took:?}");

@@ -23,7 +23,7 @@ fn chain(folder: &Folder) -> Image {
     file.write_all_at(&Rng::new(8).bytes(3 << 20), 100 << 20)
         .unwrap();
     let child = folder.path("child");
-    create_child(&base, &child, &OpenOptions::new()).unwrap();
+    create_child(&base, &child, OpenOptions::new()).unwrap();
     qemu_io(
         &child,
         [

@@ -98,14 +98,14 @@ fn the_disk_of_a_vm_is_in_use() {
     let raw = folder.file("raw", vec![1; 1 << 20]);
     for (disk, format) in [(&qcow2, Format::Qcow2), (&raw, Format::Raw)] {
         let child = folder.path("child");
-        create_child(disk, &child, &OpenOptions::new()).unwrap();
+        create_child(disk, &child, OpenOptions::new()).unwrap();
         let vm = Vm::start(disk, format, "").unwrap();
         assert_in_use(disk, disk);
         assert_in_use(&child, disk);
         let options = OpenOptions::new();
-        assert!(create_child(disk, folder.path("other"), &options).is_err());
-        assert!(seal(disk, &options).is_err());
-        let torn = Image::open(disk, &OpenOptions::new().allow_in_use(true)).unwrap();
+        assert!(create_child(disk, folder.path("other"), options.clone()).is_err());
+        assert!(seal(disk, options.clone()).is_err());
+        let torn = Image::open(disk, OpenOptions::new().allow_in_use(true)).unwrap();
         torn.read_at(0, &mut [0; 512]).unwrap();
         drop(vm);
         open(disk).unwrap();
@@ -118,11 +118,11 @@ fn a_base_that_vms_only_read_is_free() {
     let folder = Folder::new();
     let base = folder.file("base", vec![1; 1 << 20]);
     let child = folder.path("child");
-    create_child(&base, &child, &OpenOptions::new()).unwrap();
+    create_child(&base, &child, OpenOptions::new()).unwrap();
     let _vm = Vm::start(&child, Format::Qcow2, "").unwrap();
     assert_in_use(&child, &child);
     open(&base).unwrap();
-    create_child(&base, folder.path("other"), &OpenOptions::new()).unwrap();
+    create_child(&base, folder.path("other"), OpenOptions::new()).unwrap();
 
     let reader = folder.file("reader", vec![1; 1 << 20]);
     let _reading = Vm::start(&reader, Format::Raw, ",readonly=on").unwrap();
@@ -147,7 +147,7 @@ fn a_vm_does_not_start_on_a_disk_that_is_open() {
     Vm::start(&disk, Format::Qcow2, "").unwrap();
 
     // An image opened with `allow_in_use` locks nobody out.
-    let _torn = Image::open(&disk, &OpenOptions::new().allow_in_use(true)).unwrap();
+    let _torn = Image::open(&disk, OpenOptions::new().allow_in_use(true)).unwrap();
     Vm::start(&disk, Format::Qcow2, "").unwrap();
 }
 

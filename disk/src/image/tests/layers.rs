@@ -29,7 +29,7 @@ fn a_sealed_layer_has_no_permission_to_be_written() {
     let folder = Folder::new();
     let disk = folder.qcow2("disk", &[], 1 << 20);
     qemu_io(&disk, ["write -P 1 0 1M"]);
-    assert!(seal(&disk, &OpenOptions::new()).unwrap().sealed);
+    assert!(seal(&disk, OpenOptions::new()).unwrap().sealed);
     assert_eq!(fs::metadata(&disk).unwrap().mode() & 0o777, 0o444);
     assert!(open(&disk).unwrap().layers().unwrap()[0].sealed);
 }
@@ -42,13 +42,13 @@ fn a_layer_that_is_cut_off_or_unclean_is_not_sealed() {
     let mut content = fs::read(&disk).unwrap();
     fs::write(&disk, &content[..content.len() / 2]).unwrap();
     let mode = fs::metadata(&disk).unwrap().mode();
-    let error = seal(&disk, &OpenOptions::new()).unwrap_err();
+    let error = seal(&disk, OpenOptions::new()).unwrap_err();
     assert!(matches!(error, ImageError::Damaged { .. }), "{error}");
     // The dirty and the corrupt bit.
     for bit in [1, 2] {
         content[79] = bit;
         fs::write(&disk, &content).unwrap();
-        let error = seal(&disk, &OpenOptions::new()).unwrap_err();
+        let error = seal(&disk, OpenOptions::new()).unwrap_err();
         assert!(matches!(error, ImageError::Damaged { .. }), "{error}");
     }
     assert_eq!(fs::metadata(&disk).unwrap().mode(), mode);

@@ -94,7 +94,7 @@ fn what_two_children_share_is_in_the_same_place() {
     folder.file("base", Rng::new(6).bytes(size as usize));
     let options = OpenOptions::new();
     for name in ["one", "other"] {
-        create_child(folder.path("base"), folder.path(name), &options).unwrap();
+        create_child(folder.path("base"), folder.path(name), options.clone()).unwrap();
     }
     qemu_io(&folder.path("one"), ["write -P 1 128k 512"]);
     let (one, other) = (

@@ -116,7 +116,7 @@ pub(super) fn qemu_io<T: AsRef<OsStr>>(image: &Path, commands: impl IntoIterator
 
 /// Opens an image with the default options.
 pub(super) fn open(path: &Path) -> Result<Image, ImageError> {
-    Image::open(path, &OpenOptions::new())
+    Image::open(path, OpenOptions::new())
 }
 
 /// Reads the whole disk, `piece` bytes at a time.

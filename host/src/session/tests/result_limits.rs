@@ -227,7 +227,7 @@ async fn lists_of_files_and_manifests_end_at_their_limits() {
 
     let (error, sent) = ask(Answers::Bytes(&long_links), async |vm| {
         let options = ManifestOptions::new();
-        vm.files().manifest("/", &options).await
+        vm.files().manifest("/", options.clone()).await
     })
     .await;
     assert_limit(&error, Files::MAX_MANIFEST_BYTES, "bytes of memory");
@@ -299,7 +299,7 @@ async fn a_text_that_is_longer_than_the_guest_said_is_not_kept() {
     };
     let options = ManifestOptions::new().keep_texts(1 << 20);
     let files = vm.files();
-    let (manifest, _guest) = tokio::join!(files.manifest("/", &options), answering);
+    let (manifest, _guest) = tokio::join!(files.manifest("/", options.clone()), answering);
     let manifest = manifest.unwrap();
     assert_eq!(manifest.len(), 1);
     assert_eq!(manifest.text(&digest), None);

@@ -13,7 +13,7 @@ async fn a_text_with_many_names_does_not_fill_the_memory() {
     let vm = start().await;
     let files = vm.files().at("/workspace");
     let options = ManifestOptions::new();
-    let before = files.manifest("", &options).await.unwrap();
+    let before = files.manifest("", options.clone()).await.unwrap();
     // Each round doubles the names: in the end 128 names share one text of 1
     // MiB.
     let script = "cd /workspace && mkdir top && seq 1000000 | head -c 1048576 > top/text &&
@@ -22,7 +22,7 @@ async fn a_text_with_many_names_does_not_fill_the_memory() {
     let output = vm.exec_command(command).await.unwrap();
     assert_eq!(output.stderr_text(), "");
 
-    let diff = files.diff("", &before, &options).await.unwrap();
+    let diff = files.diff("", &before, options.clone()).await.unwrap();
     let texts: Vec<_> = diff
         .files()
         .iter()

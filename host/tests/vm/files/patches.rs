@@ -25,7 +25,7 @@ fn patch_of(diff: &Diff) -> Vec<u8> {
 
 /// Describes everything below a directory.
 async fn state(files: &Files, directory: &str) -> Vec<String> {
-    let manifest = files.manifest(directory, &ManifestOptions::new()).await;
+    let manifest = files.manifest(directory, ManifestOptions::new()).await;
     let manifest = manifest.unwrap();
     manifest.iter().map(|entry| format!("{entry:?}")).collect()
 }
@@ -193,17 +193,23 @@ async fn a_diff_makes_the_old_tree_the_new_one() {
     )
     .await;
     let options = ManifestOptions::new().keep_texts(1 << 20);
-    let before = files.manifest("w", &options).await.unwrap();
+    let before = files.manifest("w", options.clone()).await.unwrap();
     let kept = before.to_bytes().unwrap();
     let before = Manifest::from_bytes(&kept).unwrap();
-    assert!(files.diff("w", &before, &options).await.unwrap().is_empty());
+    assert!(
+        files
+            .diff("w", &before, options.clone())
+            .await
+            .unwrap()
+            .is_empty()
+    );
     shell(
         &vm,
         "cd /workspace/w && sed -i 's/^50$/fifty/' numbers && rm -r sub && mkdir -p a/b && \
          printf 'new, no newline' > a/b/new && ln -sf same link && chmod 755 run && touch same",
     )
     .await;
-    let diff = files.diff("w", &before, &options).await.unwrap();
+    let diff = files.diff("w", &before, options.clone()).await.unwrap();
     let changed: Vec<_> = diff
         .files()
         .iter()
@@ -222,7 +228,7 @@ async fn a_diff_makes_the_old_tree_the_new_one() {
 
     // A binary file is named, not printed.
     shell(&vm, "printf '\\0\\2' > /workspace/w/binary").await;
-    let diff = files.diff("w", &before, &options).await.unwrap();
+    let diff = files.diff("w", &before, options.clone()).await.unwrap();
     let text = String::from_utf8(patch_of(&diff)).unwrap();
     assert!(
         text.contains("Binary files a/binary and b/binary differ\n"),
