@@ -12,7 +12,7 @@ impl Overlay {
     pub(crate) fn open(path: &Path, allowed: &[PathBuf]) -> Result<Self, Error> {
         let options = OpenOptions::new();
         let options = allowed.iter().fold(options, OpenOptions::allow_backing);
-        let image = Image::open(path, options.clone())?;
+        let image = Image::open(path, options)?;
         if !has_ext_magic(&image) {
             return Err(Error::BadFile {
                 what: "disk",

@@ -6,7 +6,7 @@ use tokio::{
 };
 
 use super::{Prompt, Status, Terminal};
-use crate::error::Error;
+use crate::{error::Error, process::ExecFailure};
 
 /// A wait for the result of an operation on a terminal. Output wakes it up and
 /// restarts the timer of the quiet time.
@@ -154,7 +154,8 @@ impl<'a> Wait<'a> {
             let is_known = self.last_status.is_some_and(|(.., at)| at == end);
             let query = may_end_early && !is_known && self.ended_a_line();
             if query && now >= last + SETTLE_TIME {
-                if self.query_status().await?.0.is_settled() {
+                let is_settled = self.query_status().await?.0.is_settled();
+                if is_settled && !self.has_more_output().await? {
                     return Ok(true);
                 }
                 continue;
@@ -180,6 +181,15 @@ impl<'a> Wait<'a> {
         let (status, prompt) = self.terminal.status().await?;
         self.last_status = Some((status, prompt, end));
         Ok((status, prompt))
+    }
+
+    /// Returns whether the guest has output that has not arrived here. The
+    /// status overtakes output, and may be that after it.
+    async fn has_more_output(&self) -> Result<bool, Error> {
+        let core = self.terminal.core();
+        let info = core.vm.processes().info(core.id).await;
+        let printed = ExecFailure::found(info)?.map_or(0, |info| info.stdout.end);
+        Ok(printed > core.shared.model().transcript.end())
     }
 
     async fn sleep(&mut self, until: Instant) -> WakeReason {

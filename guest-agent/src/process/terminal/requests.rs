@@ -2,7 +2,7 @@
 
 use rustix::fd::OwnedFd;
 use vmcell_wire::{
-    Failure, FailureKind, Outcome, ProcessMode, Selector, Stage, Start, Stdin, StreamId,
+    Channel, Failure, FailureKind, Outcome, ProcessMode, Selector, Stage, Start, Stdin, StreamId,
     terminal::{AttachTerminal, Foreground, OpenTerminal, Size, TerminalRequest, TerminalState},
 };
 
@@ -182,7 +182,10 @@ impl Agent {
             let text = "the settings of the terminal cannot be read";
             Failure::from_errno(raw_errno(errno), Stage::Terminal, text)
         })?;
-        Ok((state, foreground_group(master).map(ForegroundLeader::of)))
+        let leader = foreground_group(master).map(ForegroundLeader::of);
+        // So that the process has no output that is older than this state.
+        self.tasks.processes.on_pipe_ready(id, Channel::Stdout);
+        Ok((state, leader))
     }
 
     /// Returns the process that a selector names, which must run on a terminal.
