@@ -59,6 +59,7 @@ mod picture;
 mod png;
 mod queries;
 mod redact;
+mod reducer;
 mod reply_queue;
 mod row;
 mod scrollback;
