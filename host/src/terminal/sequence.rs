@@ -99,9 +99,9 @@ impl Sequence {
             .into()
     }
 
-    /// Returns the first number, with 1 for a missing number and for 0.
-    pub(super) fn first_or_one(&self) -> usize {
-        usize::from(self.numbers[0]).max(1)
+    /// Returns the first number, or 0 if it is missing.
+    pub(super) fn first(&self) -> usize {
+        usize::from(self.numbers[0])
     }
 
     /// Returns the count of numbers.

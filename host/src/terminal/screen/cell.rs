@@ -1,4 +1,7 @@
-use super::style::{Colour, Style};
+use super::{
+    cursor::Pen,
+    style::{Colour, Style},
+};
 
 /// How many combining marks a character keeps. More are dropped, to bound the
 /// memory.
@@ -10,7 +13,7 @@ pub(super) struct Cell {
     character: char,
     marks: [char; MAX_MARKS],
     pub(super) style: Style,
-    pub(super) part: Part,
+    placement: Placement,
 }
 
 /// Which part of a character is in a cell.
@@ -24,20 +27,78 @@ pub(super) enum Part {
     Right,
 }
 
+/// Which part of a character is in a cell, and whether selective erasing spares
+/// it. Both are in one byte, which keeps a cell at 32 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+enum Placement {
+    Whole = 0,
+    Left = 1,
+    Right = 2,
+    ProtectedWhole = 4,
+    ProtectedLeft = 5,
+    ProtectedRight = 6,
+}
+
 const NO_MARK: char = '\0';
 
 impl Cell {
-    pub(super) const fn new(character: char, style: Style, part: Part) -> Self {
+    #[inline]
+    pub(super) const fn new(character: char, pen: Pen, part: Part) -> Self {
+        let placement = match (part, pen.protected) {
+            (Part::Whole, false) => Placement::Whole,
+            (Part::Left, false) => Placement::Left,
+            (Part::Right, false) => Placement::Right,
+            (Part::Whole, true) => Placement::ProtectedWhole,
+            (Part::Left, true) => Placement::ProtectedLeft,
+            (Part::Right, true) => Placement::ProtectedRight,
+        };
         Self {
             character,
             marks: [NO_MARK; MAX_MARKS],
-            style,
-            part,
+            style: pen.style,
+            placement,
         }
     }
 
     pub(super) fn blank(background: Colour) -> Self {
-        Self::new(' ', Style::blank(background), Part::Whole)
+        let pen = Pen {
+            style: Style::blank(background),
+            protected: false,
+        };
+        Self::new(' ', pen, Part::Whole)
+    }
+
+    #[inline]
+    pub(super) fn part(&self) -> Part {
+        match self.placement {
+            Placement::Whole | Placement::ProtectedWhole => Part::Whole,
+            Placement::Left | Placement::ProtectedLeft => Part::Left,
+            Placement::Right | Placement::ProtectedRight => Part::Right,
+        }
+    }
+
+    /// Returns whether selective erasing spares it.
+    pub(super) fn is_protected(&self) -> bool {
+        matches!(
+            self.placement,
+            Placement::ProtectedWhole | Placement::ProtectedLeft | Placement::ProtectedRight
+        )
+    }
+
+    /// Returns the same cell with another character.
+    #[inline]
+    pub(super) fn with_character(self, character: char) -> Self {
+        Self { character, ..self }
+    }
+
+    /// Replaces the text by one character of one column.
+    pub(super) fn replace(&mut self, character: char) {
+        let pen = Pen {
+            style: self.style,
+            protected: self.is_protected(),
+        };
+        *self = Self::new(character, pen, Part::Whole);
     }
 
     pub(super) fn add_mark(&mut self, mark: char) {
@@ -50,11 +111,11 @@ impl Cell {
     pub(super) fn characters(&self) -> impl Iterator<Item = char> {
         let marks = self.marks.into_iter().take_while(|mark| *mark != NO_MARK);
         let all = std::iter::once(self.character).chain(marks);
-        all.filter(|_| self.part != Part::Right)
+        all.filter(|_| self.part() != Part::Right)
     }
 
     pub(super) fn push_to(&self, text: &mut String) {
-        match (self.part, self.marks) {
+        match (self.part(), self.marks) {
             (Part::Right, _) => {}
             (_, [NO_MARK, ..]) => text.push(self.character),
             _ => text.extend(self.characters()),
@@ -67,7 +128,7 @@ impl Cell {
 
     /// Returns how many columns the character takes, 0 for a right half.
     pub(super) fn columns(&self) -> usize {
-        match self.part {
+        match self.part() {
             Part::Whole => 1,
             Part::Left => 2,
             Part::Right => 0,

@@ -6,12 +6,15 @@ pub(super) enum Charset {
     Ascii,
     /// The special graphics of the VT100, with which many programs draw boxes.
     LineDrawing,
+    /// The British variant of ASCII.
+    British,
 }
 
 impl Charset {
     pub(super) fn from_final(last: char) -> Self {
         match last {
             '0' => Self::LineDrawing,
+            'A' => Self::British,
             _ => Self::Ascii,
         }
     }
@@ -21,12 +24,15 @@ impl Charset {
         match self {
             Self::Ascii => character,
             Self::LineDrawing => line_drawing(character),
+            Self::British if character == '#' => '£',
+            Self::British => character,
         }
     }
 }
 
 fn line_drawing(character: char) -> char {
     match character {
+        '_' => ' ',
         '`' => '◆',
         'a' => '▒',
         'b' => '␉',

@@ -1,21 +1,21 @@
-use super::{charset::Charset, display::Display, modes::MouseTracking, sgr};
+use super::{charset::Charset, display::Display, modes::MouseTracking, protection::Erasure, sgr};
 use crate::terminal::sequence::Sequence;
 
-/// Executes control characters, and the sequences of ECMA-48, the VT220 and xterm
+/// Executes control characters, and the sequences of ECMA-48, the VT420 and xterm
 /// that current programs use.
 ///
 /// Deliberately not supported: sequences that write to a clipboard, move or resize
-/// a window, report a title, answer back text, load fonts or images, or fill the
-/// whole screen.
+/// a window, report a title, answer back text, or load fonts or images.
 impl Display {
     pub(super) fn execute(&mut self, control: char) {
+        self.last_char = None;
         match control {
-            '\x08' => self.move_to_column(self.cursor.column.saturating_sub(1)),
-            '\t' => self.move_to_column(self.tabs.next_stop(self.cursor.column, 1)),
+            '\x08' => self.back(1),
+            '\t' => self.tab_forward(1),
             '\n' | '\x0b' | '\x0c' => self.line_feed(),
-            '\r' => self.move_to_column(0),
-            '\x0e' => self.cursor.shift(true),
-            '\x0f' => self.cursor.shift(false),
+            '\r' => self.carriage_return(),
+            '\x0e' => self.cursor.shift(1),
+            '\x0f' => self.cursor.shift(0),
             _ => {}
         }
     }
@@ -23,22 +23,32 @@ impl Display {
     /// Executes an escape sequence: ESC, perhaps an intermediate, and a final
     /// character.
     pub(super) fn escape(&mut self, intermediate: Option<char>, last: char) {
+        self.last_char = None;
         match (intermediate, last) {
+            (None, '6') => self.back_index(),
             (None, '7') => self.save_cursor(),
             (None, '8') => self.restore_cursor(),
+            (None, '9') => self.forward_index(),
             (None, '=') => self.modes.application_keypad = true,
             (None, '>') => self.modes.application_keypad = false,
             (None, 'D') => self.index(),
             (None, 'E') => {
                 self.index();
-                self.move_to_column(0);
+                self.carriage_return();
             }
             (None, 'H') => self.tabs.set(self.cursor.column),
             (None, 'M') => self.reverse_index(),
+            (None, 'N') => self.cursor.single_shift(2),
+            (None, 'O') => self.cursor.single_shift(3),
             (None, 'Z') => self.report_primary_attributes(),
             (None, 'c') => self.reset(),
-            (Some('('), set) => self.cursor.designate(false, Charset::from_final(set)),
-            (Some(')'), set) => self.cursor.designate(true, Charset::from_final(set)),
+            (None, 'n') => self.cursor.shift(2),
+            (None, 'o') => self.cursor.shift(3),
+            (Some('#'), '8') => self.show_alignment_pattern(),
+            (Some('('), set) => self.cursor.designate(0, Charset::from_final(set)),
+            (Some(')'), set) => self.cursor.designate(1, Charset::from_final(set)),
+            (Some('*'), set) => self.cursor.designate(2, Charset::from_final(set)),
+            (Some('+'), set) => self.cursor.designate(3, Charset::from_final(set)),
             _ => {}
         }
     }
@@ -46,72 +56,84 @@ impl Display {
     /// Executes a control sequence: CSI, parameters, intermediates, and a final
     /// character.
     pub(super) fn csi(&mut self, sequence: &Sequence, last: char) {
-        let first = sequence.parameter(0);
+        let first = sequence.first();
+        let count = first.max(1);
+        let last_char = self.last_char.take();
         match (sequence.intermediates(), last) {
-            (Some([]), _) => self.standard_csi(sequence, last),
+            (Some([]), 'b') => {
+                if let Some(last_char) = last_char {
+                    self.repeat(last_char, count);
+                }
+            }
+            (Some([]), _) => self.standard_csi(sequence, first, last),
             (Some(['?']), 'h') => self.set_private_modes(sequence, true),
             (Some(['?']), 'l') => self.set_private_modes(sequence, false),
-            (Some(['?']), 'J') => self.erase_display(first),
-            (Some(['?']), 'K') => self.erase_row(first),
+            (Some(['?']), 'J') => self.erase_display(first, self.selective()),
+            (Some(['?']), 'K') => self.erase_row(first, self.selective()),
             (Some(['?']), 'n') => self.report_status(first, "?"),
             (Some(['>']), 'c') => self.report_secondary_attributes(),
             (Some(['>']), 'q') => self.report_version(),
             (Some(['=']), 'c') => self.report_unit_id(),
             (Some(['!']), 'p') => self.soft_reset(),
+            (Some([' ']), '@') => self.scroll_left(count),
+            (Some([' ']), 'A') => self.scroll_right(count),
+            (Some(['"']), 'q') => self.set_protection(first),
+            (Some(['\'']), '}') => self.insert_columns(count),
+            (Some(['\'']), '~') => self.delete_columns(count),
+            (Some(['$']), 'x') => self.fill_rectangle(sequence),
+            (Some(['$']), 'z') => self.erase_rectangle(sequence, Erasure::All),
+            (Some(['$']), '{') => self.erase_rectangle(sequence, self.selective()),
             (Some(['$']), 'p') => self.report_mode(first),
             (Some(['?', '$']), 'p') => self.report_private_mode(first),
             _ => {}
         }
     }
 
-    fn standard_csi(&mut self, sequence: &Sequence, last: char) {
-        let first = sequence.parameter(0);
-        let count = sequence.first_or_one();
+    fn standard_csi(&mut self, sequence: &Sequence, first: usize, last: char) {
+        let count = first.max(1);
         match last {
             '@' => self.insert_blanks(count),
             'A' => self.up(count),
-            'B' | 'e' => self.down(count),
-            'C' | 'a' => self.move_to_column(self.cursor.column.saturating_add(count)),
-            'D' => self.move_to_column(self.cursor.column.saturating_sub(count)),
+            'B' => self.down(count),
+            'C' => self.forward(count),
+            'D' => self.back(count),
             'E' => {
                 self.down(count);
-                self.move_to_column(0);
+                self.carriage_return();
             }
             'F' => {
                 self.up(count);
-                self.move_to_column(0);
+                self.carriage_return();
             }
             'G' | '`' => self.move_to_column(count.saturating_sub(1)),
             'H' | 'f' => {
                 self.move_to_row(count.saturating_sub(1));
                 self.move_to_column(sequence.parameter(1).saturating_sub(1));
             }
-            'I' => self.move_to_column(self.tabs.next_stop(self.cursor.column, count)),
-            'J' => self.erase_display(first),
-            'K' => self.erase_row(first),
+            'I' => self.tab_forward(count),
+            'J' => self.erase_display(first, Erasure::All),
+            'K' => self.erase_row(first, Erasure::All),
             'L' => self.insert_rows(count),
             'M' => self.delete_rows(count),
             'P' => self.delete_characters(count),
-            'S' => self.scroll_up(self.region.clone(), count),
+            'S' => self.scroll_up(count),
             // With more parameters it is mouse tracking.
-            'T' if sequence.number_count() == 1 => self.scroll_down(self.region.clone(), count),
+            'T' if sequence.number_count() == 1 => self.scroll_down(count),
             'X' => self.erase_characters(count),
-            'Z' => self.move_to_column(self.tabs.previous_stop(self.cursor.column, count)),
-            'b' => self.repeat(count),
+            'Z' => self.tab_back(count),
+            'a' => self.move_to_column(self.reported_column().saturating_add(count)),
             'c' if first == 0 => self.report_primary_attributes(),
             'd' => self.move_to_row(count.saturating_sub(1)),
+            'e' => self.move_to_row(self.reported_row().saturating_add(count)),
             'g' if first == 0 => self.tabs.clear(self.cursor.column),
             'g' if first == 3 => self.tabs.clear_all(),
             'h' => self.set_modes(sequence, true),
             'l' => self.set_modes(sequence, false),
             'm' => sgr::apply(&mut self.cursor.style, sequence),
             'n' => self.report_status(first, ""),
-            'r' => {
-                let bottom = match sequence.parameter(1) {
-                    0 => self.rows(),
-                    bottom => bottom,
-                };
-                self.set_region(count.saturating_sub(1), bottom.saturating_sub(1));
+            'r' => self.set_row_margins(first, sequence.parameter(1)),
+            's' if self.margins.left_right_mode => {
+                self.set_column_margins(first, sequence.parameter(1));
             }
             's' => self.save_cursor(),
             't' if first == 18 => self.report_size(),
@@ -141,34 +163,6 @@ impl Display {
         }
     }
 
-    fn erase_display(&mut self, which: usize) {
-        let (row, column) = (self.cursor.row, self.cursor.column);
-        match which {
-            0 if (row, column) == (0, 0) => self.erase_all(),
-            0 => {
-                self.erase_in_row(column..usize::MAX);
-                self.erase_rows(row.saturating_add(1)..self.rows());
-            }
-            1 => {
-                self.erase_in_row(0..column.saturating_add(1));
-                self.erase_rows(0..row);
-            }
-            2 => self.erase_all(),
-            3 => self.scrollback.clear(),
-            _ => {}
-        }
-    }
-
-    fn erase_row(&mut self, which: usize) {
-        let column = self.cursor.column;
-        match which {
-            0 => self.erase_in_row(column..usize::MAX),
-            1 => self.erase_in_row(0..column.saturating_add(1)),
-            2 => self.erase_in_row(0..usize::MAX),
-            _ => {}
-        }
-    }
-
     fn set_modes(&mut self, sequence: &Sequence, on: bool) {
         for mode in sequence.parameters().filter_map(<[u16]>::first) {
             match mode {
@@ -185,12 +179,12 @@ impl Display {
                 1 => self.modes.application_cursor_keys = on,
                 6 => {
                     self.cursor.origin_mode = on;
-                    self.move_to_row(0);
-                    self.move_to_column(0);
+                    self.move_home();
                 }
                 7 => self.autowrap = on,
                 25 => self.cursor_visible = on,
                 66 => self.modes.application_keypad = on,
+                69 => self.set_left_right_mode(on),
                 1000 => self.set_mouse(MouseTracking::Clicks, on),
                 1002 => self.set_mouse(MouseTracking::Drags, on),
                 1003 => self.set_mouse(MouseTracking::Motion, on),
@@ -215,11 +209,11 @@ impl Display {
                 self.enter_alternate();
             }
             if mode == 1049 {
-                self.erase_all();
+                self.erase_all(Erasure::All);
             }
         } else {
             if mode == 1047 && self.modes.alternate_screen {
-                self.erase_all();
+                self.erase_all(Erasure::All);
             }
             if with_screen {
                 self.leave_alternate();

@@ -65,6 +65,52 @@ impl Grid {
         }
     }
 
+    /// Moves the cells of some columns up, within some rows.
+    pub(super) fn scroll_columns_up(
+        &mut self,
+        rows: Range<usize>,
+        columns: Range<usize>,
+        count: usize,
+        background: Colour,
+    ) {
+        let Some(rows) = self.rows.get_mut(rows) else {
+            return;
+        };
+        let kept = rows.len().saturating_sub(count);
+        for row in 0..kept {
+            let (above, below) = rows.split_at_mut(row.saturating_add(count));
+            if let (Some(upper), Some(lower)) = (above.get_mut(row), below.first_mut()) {
+                upper.swap(lower, columns.clone());
+            }
+        }
+        for row in rows.iter_mut().skip(kept) {
+            row.erase(columns.clone(), background, self.columns);
+        }
+    }
+
+    /// Moves the cells of some columns down, within some rows.
+    pub(super) fn scroll_columns_down(
+        &mut self,
+        rows: Range<usize>,
+        columns: Range<usize>,
+        count: usize,
+        background: Colour,
+    ) {
+        let Some(rows) = self.rows.get_mut(rows) else {
+            return;
+        };
+        let kept = rows.len().saturating_sub(count);
+        for row in (0..kept).rev() {
+            let (above, below) = rows.split_at_mut(row.saturating_add(count));
+            if let (Some(upper), Some(lower)) = (above.get_mut(row), below.first_mut()) {
+                lower.swap(upper, columns.clone());
+            }
+        }
+        for row in rows.iter_mut().take(count) {
+            row.erase(columns.clone(), background, self.columns);
+        }
+    }
+
     /// Changes the size. Rows are cut, never rewrapped: programs redraw after a
     /// resize. Rows below `last_kept` are removed first, then rows at the top, which
     /// are passed to `visit`.

@@ -17,6 +17,8 @@ pub(super) struct Parser {
     tokenizer: Tokenizer,
     sequence: Sequence,
     string: String,
+    /// Bytes that were not yet added to the budget.
+    uncounted: usize,
 }
 
 impl Parser {
@@ -33,17 +35,26 @@ impl Parser {
     }
 
     fn parse(&mut self, mut text: &str, display: &mut Display) {
+        let mut counted = text.len();
         loop {
             if self.tokenizer.is_ground() {
-                let plain = text.bytes().position(|byte| !matches!(byte, b' '..=b'~'));
-                let (plain, rest) = text.split_at(plain.unwrap_or(text.len()));
+                let (plain, rest) = text.split_at(plain_length(text.as_bytes()));
                 display.write_ascii(plain.as_bytes());
                 text = rest;
             }
             let mut characters = text.chars();
             let Some(next) = characters.next() else {
+                self.uncounted = self.uncounted.saturating_add(counted);
                 return;
             };
+            // Only what a control starts is paid for. What was consumed before it does
+            // not depend on how the output was cut.
+            if next < ' ' {
+                let consumed = counted.saturating_sub(text.len());
+                display.budget.earn(self.uncounted.saturating_add(consumed));
+                self.uncounted = 0;
+                counted = text.len();
+            }
             text = characters.as_str();
             self.step(next, display);
         }
@@ -67,4 +78,31 @@ impl Parser {
             Token::Part(_) | Token::End(SequenceKind::Other) => {}
         }
     }
+}
+
+/// Returns how many printable ASCII characters a text starts with.
+fn plain_length(text: &[u8]) -> usize {
+    let ends_plain = |byte: &u8| !matches!(byte, b' '..=b'~');
+    let Some((first, rest)) = text.split_first_chunk::<16>() else {
+        return text.iter().position(ends_plain).unwrap_or(text.len());
+    };
+    match first.iter().position(ends_plain) {
+        Some(length) => length,
+        None => first.len().saturating_add(long_plain_length(rest)),
+    }
+}
+
+/// Does the same for long texts: compares several bytes at a time.
+fn long_plain_length(text: &[u8]) -> usize {
+    let is_plain = |byte: &u8| matches!(byte, b' '..=b'~');
+    let (chunks, _) = text.as_chunks::<16>();
+    let are_plain = |chunk: &&[u8; 16]| chunk.iter().fold(true, |all, byte| all & is_plain(byte));
+    let skipped = chunks
+        .iter()
+        .take_while(are_plain)
+        .count()
+        .saturating_mul(16);
+    let rest = text.get(skipped..).unwrap_or_default();
+    let length = rest.iter().position(|byte| !is_plain(byte));
+    skipped.saturating_add(length.unwrap_or(rest.len()))
 }

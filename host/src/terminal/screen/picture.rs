@@ -4,6 +4,7 @@ use super::{
     cell::Cell,
     glyphs,
     palette::{BACKGROUND, FOREGROUND, Rgb, blend, colours},
+    reducer::Reducer,
     snapshot::Screen,
     style::Style,
 };
@@ -28,36 +29,53 @@ const HEIGHT: usize = SIZE.val();
 /// The margin around the screen in pixels.
 const MARGIN: usize = 12;
 
+/// How many pixels a picture has at most: 64 MiB of memory.
+const MAX_PIXELS: usize = 16 << 20;
+
 impl Screen {
     /// Renders the screen to pixels: light on dark, with colours, styles and the
     /// cursor. European letters, lines, blocks and Braille are drawn; other
     /// characters become empty boxes, since the embedded font lacks them.
     /// [`Screen::to_svg`] has no such limit.
     ///
-    /// It takes about 900 bytes for each cell of the screen.
+    /// A picture takes at most 64 MiB: a screen of more than about 90,000 cells is
+    /// drawn at half of its size, a third, or a fourth.
     pub fn to_picture(&self) -> Picture {
-        let columns = usize::from(self.size.columns);
-        let mut picture = Picture::filled(
-            columns * WIDTH + 2 * MARGIN,
-            self.rows.len() * HEIGHT + 2 * MARGIN,
-        );
-        for (number, row) in self.rows.iter().enumerate() {
-            let used = row.cells().len();
-            for (column, cell) in row.cells().iter().enumerate() {
-                picture.draw(cell, column, number);
-            }
-            let rest = colours(Style::blank(row.tail_colour())).1;
-            if rest != BACKGROUND {
-                let area = Area::of_cells(used, number, columns.saturating_sub(used));
-                picture.fill(area, rest, u8::MAX);
-            }
+        let width = usize::from(self.size.columns) * WIDTH + 2 * MARGIN;
+        let height = self.rows.len() * HEIGHT + 2 * MARGIN;
+        match reduction(width, height) {
+            1 => self.draw_whole(width, height),
+            factor => self.draw_reduced(width, height, factor),
         }
-        if self.cursor.visible {
-            let area = Area::of_cells(self.cursor.column.into(), self.cursor.row.into(), 1);
-            picture.fill(area, FOREGROUND, 128);
+    }
+
+    pub(super) fn draw_whole(&self, width: usize, height: usize) -> Picture {
+        let mut picture = Picture::filled(width, height);
+        for row in 0..self.rows.len() {
+            picture.draw_row(self, row, row * HEIGHT + MARGIN);
         }
         picture
     }
+
+    /// Draws one row at a time, so that the whole picture is never in memory.
+    pub(super) fn draw_reduced(&self, width: usize, height: usize, factor: usize) -> Picture {
+        let mut reducer = Reducer::new(width, height, factor);
+        let margin = Picture::filled(width, MARGIN);
+        reducer.push(&margin);
+        for row in 0..self.rows.len() {
+            let mut picture = Picture::filled(width, HEIGHT);
+            picture.draw_row(self, row, 0);
+            reducer.push(&picture);
+        }
+        reducer.push(&margin);
+        reducer.picture
+    }
+}
+
+/// Returns by which factor a picture of this size is reduced.
+pub(super) fn reduction(width: usize, height: usize) -> usize {
+    let fits = |factor: &usize| (width / factor) * (height / factor) <= MAX_PIXELS;
+    (1..).find(fits).unwrap_or(usize::MAX)
 }
 
 /// A rectangle of pixels.
@@ -70,11 +88,11 @@ pub(super) struct Area {
 }
 
 impl Area {
-    /// Returns the area of adjacent cells in a row.
-    fn of_cells(column: usize, row: usize, columns: usize) -> Self {
+    /// Returns the area of adjacent cells in a row that begins at line `y`.
+    fn of_cells(column: usize, y: usize, columns: usize) -> Self {
         Self {
             x: column * WIDTH + MARGIN,
-            y: row * HEIGHT + MARGIN,
+            y,
             width: columns * WIDTH,
             height: HEIGHT,
         }
@@ -92,7 +110,7 @@ impl Area {
 }
 
 impl Picture {
-    fn filled(width: usize, height: usize) -> Self {
+    pub(super) fn filled(width: usize, height: usize) -> Self {
         let [red, green, blue] = BACKGROUND;
         let pixel = [red, green, blue, u8::MAX];
         Self {
@@ -102,12 +120,32 @@ impl Picture {
         }
     }
 
-    fn draw(&mut self, cell: &Cell, column: usize, row: usize) {
+    /// Draws a row of a screen, with its first line at `y`.
+    fn draw_row(&mut self, screen: &Screen, number: usize, y: usize) {
+        let Some(row) = screen.rows.get(number) else {
+            return;
+        };
+        for (column, cell) in row.cells().iter().enumerate() {
+            self.draw(cell, column, y);
+        }
+        let rest = colours(Style::blank(row.tail_colour())).1;
+        if rest != BACKGROUND {
+            let used = row.cells().len();
+            let missing = usize::from(screen.size.columns).saturating_sub(used);
+            self.fill(Area::of_cells(used, y, missing), rest, u8::MAX);
+        }
+        if screen.cursor.visible && usize::from(screen.cursor.row) == number {
+            let area = Area::of_cells(screen.cursor.column.into(), y, 1);
+            self.fill(area, FOREGROUND, 128);
+        }
+    }
+
+    fn draw(&mut self, cell: &Cell, column: usize, y: usize) {
         if cell.columns() == 0 {
             return;
         }
         let (foreground, background) = colours(cell.style);
-        let area = Area::of_cells(column, row, cell.columns());
+        let area = Area::of_cells(column, y, cell.columns());
         if background != BACKGROUND {
             self.fill(area, background, u8::MAX);
         }

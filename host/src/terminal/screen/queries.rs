@@ -8,7 +8,7 @@ impl Display {
             5 if prefix.is_empty() => self.replies.push("\x1b[0n"),
             6 => {
                 let row = self.reported_row().saturating_add(1);
-                let column = self.cursor.column.saturating_add(1);
+                let column = self.reported_column().saturating_add(1);
                 self.replies.push(&format!("\x1b[{prefix}{row};{column}R"));
             }
             _ => {}
@@ -50,6 +50,7 @@ impl Display {
             25 => Some(self.cursor_visible),
             47 | 1047 | 1049 => Some(self.modes.alternate_screen),
             66 => Some(self.modes.application_keypad),
+            69 => Some(self.margins.left_right_mode),
             1000 => Some(self.modes.mouse == MouseTracking::Clicks),
             1002 => Some(self.modes.mouse == MouseTracking::Drags),
             1003 => Some(self.modes.mouse == MouseTracking::Motion),

@@ -40,7 +40,8 @@ pub struct ScreenCursor {
 pub enum ScreenHealth {
     /// No byte of the output is missing.
     Good,
-    /// Bytes were lost since the program last cleared it: text may be wrong or
+    /// Since the program last cleared it, bytes were lost, or sequences were not
+    /// executed because so many of them would take too long: text may be wrong or
     /// missing.
     Incomplete,
 }

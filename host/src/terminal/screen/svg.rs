@@ -21,17 +21,46 @@ const MARGIN: usize = 14;
 const FONTS: &str =
     "ui-monospace,'JetBrains Mono','SF Mono',Menlo,Consolas,'DejaVu Sans Mono',monospace";
 
+/// How many bytes an SVG with styles has at most, apart from one row.
+const MAX_LENGTH: usize = 32 << 20;
+
+/// What an SVG shows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Detail {
+    /// Text in its styles, and backgrounds.
+    Styles,
+    /// Text only, with one element a row.
+    Text,
+}
+
+impl Detail {
+    /// Fails if an SVG with styles is too long.
+    fn check(self, svg: &str) -> fmt::Result {
+        match self == Self::Styles && svg.len() > MAX_LENGTH {
+            true => Err(fmt::Error),
+            false => Ok(()),
+        }
+    }
+}
+
 impl Screen {
     /// Renders the screen as SVG: light on dark, with colours, styles and the
     /// cursor. The SVG refers to no other file.
+    ///
+    /// It has at most about 32 MiB: a screen of more than about 150,000 cells that
+    /// all differ in style is rendered without styles.
     pub fn to_svg(&self) -> String {
         let mut svg = String::new();
-        // Writing to a string does not fail.
-        let _ = self.write_svg(&mut svg);
+        if self.write_svg(&mut svg, Detail::Styles).is_err() {
+            svg = String::new();
+            // Only the limit of styles fails.
+            let _ = self.write_svg(&mut svg, Detail::Text);
+        }
         svg
     }
 
-    fn write_svg(&self, svg: &mut String) -> fmt::Result {
+    /// Fails if there are too many styles.
+    fn write_svg(&self, svg: &mut String, detail: Detail) -> fmt::Result {
         let columns = usize::from(self.size.columns);
         let width = columns * WIDTH + 2 * MARGIN;
         let height = self.rows.len() * HEIGHT + 2 * MARGIN;
@@ -51,8 +80,11 @@ impl Screen {
             svg,
             r#"<g transform="translate({MARGIN} {MARGIN})" font-family="{FONTS}" font-size="15" xml:space="preserve" style="white-space:pre">"#
         )?;
-        for (number, row) in self.rows.iter().enumerate() {
-            write_backgrounds(svg, row, number, columns)?;
+        if detail == Detail::Styles {
+            for (number, row) in self.rows.iter().enumerate() {
+                write_backgrounds(svg, row, number, columns)?;
+                detail.check(svg)?;
+            }
         }
         if self.cursor.visible {
             let (x, y) = cell_origin(self.cursor.column.into(), self.cursor.row.into());
@@ -63,9 +95,14 @@ impl Screen {
             )?;
         }
         for (number, row) in self.rows.iter().enumerate() {
-            for run in runs(row) {
+            let runs = match detail {
+                Detail::Styles => runs(row),
+                Detail::Text => vec![plain_run(row)],
+            };
+            for run in runs {
                 write_run(svg, &run, number)?;
             }
+            detail.check(svg)?;
         }
         svg.write_str("</g></svg>\n")
     }
@@ -135,6 +172,17 @@ fn runs(row: &Row) -> Vec<Run> {
         can_join = ascii;
     }
     runs
+}
+
+/// Returns the text of a row as one run without style.
+fn plain_run(row: &Row) -> Run {
+    let used = row.cells().iter().rposition(|cell| !cell.is_blank());
+    Run {
+        column: 0,
+        columns: used.map_or(0, |last| last + 1),
+        text: row.text(),
+        style: Style::default(),
+    }
 }
 
 fn is_invisible(cell: &Cell) -> bool {

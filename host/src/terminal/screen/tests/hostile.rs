@@ -98,7 +98,7 @@ fn clipboards_windows_and_titles_are_out_of_reach() {
     let mut emulator = emulate(
         80,
         24,
-        "\x1b]52;c;cm0gLXJmIC8=\x07\x1b[8;999;999t\x1b[3;0;0t\x1b[9;1t\x1b[21t\x1b[?3h\x1b#8",
+        "\x1b]52;c;cm0gLXJmIC8=\x07\x1b[8;999;999t\x1b[3;0;0t\x1b[9;1t\x1b[21t\x1b[?3h",
     );
     assert_eq!(emulator.text(), "");
     assert_eq!(emulator.size(), super::size(80, 24));

@@ -16,7 +16,10 @@ pub(super) fn assert_invariants(emulator: &Emulator) {
         assert!(grid.saved.row < rows && grid.saved.column < columns);
     }
     assert!(display.cursor.row < rows && display.cursor.column < columns);
-    assert!(display.region.start < display.region.end && display.region.end <= rows);
+    let margins = &display.margins;
+    assert!(margins.rows.start < margins.rows.end && margins.rows.end <= rows);
+    assert!(margins.columns.start < margins.columns.end && margins.columns.end <= columns);
+    assert!(margins.left_right_mode || margins.columns == (0..columns));
     let shown = [
         emulator.text().replace('\n', ""),
         display.title.text().into(),
@@ -31,7 +34,7 @@ pub(super) fn assert_invariants(emulator: &Emulator) {
 
 fn assert_whole_characters(grid: &Grid) {
     for row in &grid.rows {
-        let parts: Vec<_> = row.cells().iter().map(|cell| cell.part).collect();
+        let parts: Vec<_> = row.cells().iter().map(|cell| cell.part()).collect();
         assert!(parts.len() <= grid.columns);
         for (column, part) in parts.iter().enumerate() {
             let before = column.checked_sub(1).map(|before| parts[before]);
@@ -58,6 +61,7 @@ pub(super) fn printed() -> impl Strategy<Value = Vec<u8>> {
         Just(20),
         Just(25),
         Just(47),
+        Just(69),
         Just(1047),
         Just(1048),
         Just(1049)
@@ -73,7 +77,16 @@ pub(super) fn printed() -> impl Strategy<Value = Vec<u8>> {
             format!("\x1b[{}{mode}{}", if private { "?" } else { "" }, if on { 'h' } else { 'l' }).into_bytes()
         }),
         1 => (0..9u8, 40..49u8).prop_map(|(style, colour)| format!("\x1b[{style};{colour}m").into_bytes()),
-        1 => "\x1b[78DEHMZc=>]|\x1b[()][0B]".prop_map(String::into_bytes),
+        1 => "\x1b[6789DEHMNOZcno=>]|\x1b[()*+][0AB]|\x1b#8".prop_map(String::into_bytes),
+        1 => (1..6u8, 1..10u8).prop_map(|(left, right)| format!("\x1b[?69h\x1b[{left};{right}s").into_bytes()),
+        1 => (0..3u8, "\"q|'}|'~| @| A").prop_map(|(number, last)| format!("\x1b[{number}{last}").into_bytes()),
+        1 => (0..3u8, "[JK]").prop_map(|(number, last)| format!("\x1b[?{number}{last}").into_bytes()),
+        1 => (prop::array::uniform4(0..9u8), "42;|").prop_flat_map(|(numbers, fill)| {
+            let numbers = numbers.map(|number| number.to_string()).join(";");
+            let last = if fill.is_empty() { "z{" } else { "x" };
+            prop::sample::select(last.chars().collect::<Vec<_>>())
+                .prop_map(move |last| format!("\x1b[{fill}{numbers}${last}").into_bytes())
+        }),
         1 => "\x1b[]PX^_][ -~\u{202e}é]{0,9}(\x07|\x1b\\\\)?".prop_map(String::into_bytes),
         1 => prop::collection::vec(any::<u8>(), 0..6),
     ];

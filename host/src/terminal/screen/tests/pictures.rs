@@ -1,5 +1,5 @@
-use super::screen;
-use crate::terminal::screen::Screen;
+use super::{screen, size};
+use crate::terminal::screen::{Emulator, Screen, picture::reduction};
 
 /// A screen with nearly every kind of character and style.
 fn colourful() -> Screen {
@@ -106,4 +106,57 @@ fn every_line_block_and_dot_can_be_drawn_everywhere() {
             .any(|pixel| pixel != &picture.rgba[..4]);
         assert_eq!(seen, character != '\u{2800}', "{character}");
     }
+}
+
+#[test]
+fn a_picture_of_the_largest_screen_takes_little_memory() {
+    let (width, height) = (1000 * 10 + 24, 1000 * 20 + 24);
+    let factor = reduction(width, height);
+    assert!(width / factor * (height / factor) * 4 <= 64 << 20);
+    assert!(factor <= 4);
+    assert_eq!(reduction(300 * 10, 100 * 20), 1);
+}
+
+#[test]
+fn a_reduced_picture_shows_the_same() {
+    let screen = colourful();
+    let whole = screen.to_picture();
+    for factor in [2, 3, 4] {
+        let reduced = screen.draw_reduced(whole.width, whole.height, factor);
+        let (width, height) = (whole.width / factor, whole.height / factor);
+        assert_eq!((reduced.width, reduced.height), (width, height));
+        for y in 0..height {
+            for x in 0..width {
+                let at = |x: usize, y: usize, width: usize| (y * width + x) * 4;
+                let pixels = (0..factor * factor).map(|pixel| {
+                    let (x, y) = (x * factor + pixel % factor, y * factor + pixel / factor);
+                    &whole.rgba[at(x, y, whole.width)..][..3]
+                });
+                let sums = pixels.fold([0usize; 3], |[red, green, blue], pixel| {
+                    let [r, g, b] = [0, 1, 2].map(|part| usize::from(pixel[part]));
+                    [red + r, green + g, blue + b]
+                });
+                let mean = sums.map(|sum| u8::try_from(sum / factor / factor).unwrap());
+                assert_eq!(reduced.rgba[at(x, y, width)..][..3], mean);
+            }
+        }
+    }
+}
+
+#[test]
+fn an_svg_of_a_large_screen_is_bounded_and_has_its_text() {
+    let mut emulator = Emulator::new(size(1000, 200), 0);
+    let cells: String = (0..200_000)
+        .map(|cell| format!("\x1b[38;2;{};0;0;48;2;0;{};1m&", cell % 251, cell % 241))
+        .collect();
+    emulator.feed(cells.as_bytes());
+    let svg = emulator.screen().to_svg();
+    assert!(svg.len() <= 32 << 20, "{}", svg.len());
+    let document = roxmltree::Document::parse(&svg).unwrap();
+    let rows = document.descendants().filter(|node| node.is_text());
+    assert_eq!(rows.count(), 200);
+    assert_eq!(svg.matches("&amp;").count(), 200_000);
+    // A smaller screen keeps its styles.
+    let svg = screen(300, 100, &cells[..300_000]).to_svg();
+    assert!(svg.contains("#7b0000"));
 }

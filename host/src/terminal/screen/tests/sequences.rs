@@ -1,14 +1,8 @@
 //! Control sequences one by one. Where no comment says otherwise, tmux 3.3 shows
 //! the same.
 
-use super::screen;
+use super::{screen, shows};
 use crate::terminal::screen::{Colour, Style};
-
-/// Prints on a screen of 10 columns and 5 rows.
-#[track_caller]
-fn shows(printed: impl AsRef<[u8]>, expected: &str) {
-    assert_eq!(screen(10, 5, printed).text(), expected);
-}
 
 #[test]
 fn text_wraps_behind_the_last_column_and_not_before_it_must() {

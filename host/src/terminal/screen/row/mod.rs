@@ -1,6 +1,10 @@
+mod segment;
+
 use super::{
     cell::{Cell, Part},
-    style::{Colour, Style},
+    cursor::Pen,
+    style::Colour,
+    work,
 };
 
 /// A row of a screen.
@@ -26,8 +30,8 @@ impl Row {
             let Some(cell) = self.cells.get_mut(column) else {
                 return;
             };
-            let is_wide = cell.part == Part::Left;
-            *cell = Cell::new(character, cell.style, Part::Whole);
+            let is_wide = cell.part() == Part::Left;
+            cell.replace(character);
             if !is_wide {
                 return;
             }
@@ -62,20 +66,20 @@ impl Row {
     }
 
     /// Writes a character into its one or two columns.
-    pub(super) fn put(&mut self, column: usize, character: char, wide: bool, style: Style) {
+    pub(super) fn put(&mut self, column: usize, character: char, wide: bool, pen: Pen) {
         if wide {
             self.blank_straddling(column);
             self.blank_straddling(column.saturating_add(2));
-            self.set(column, Cell::new(character, style, Part::Left));
+            self.set(column, Cell::new(character, pen, Part::Left));
             self.set(
                 column.saturating_add(1),
-                Cell::new(character, style, Part::Right),
+                Cell::new(character, pen, Part::Right),
             );
             return;
         }
-        let cell = Cell::new(character, style, Part::Whole);
+        let cell = Cell::new(character, pen, Part::Whole);
         match self.cells.get_mut(column) {
-            Some(old) if old.part == Part::Whole => *old = cell,
+            Some(old) if old.part() == Part::Whole => *old = cell,
             Some(_) => {
                 self.blank_straddling(column);
                 self.blank_straddling(column.saturating_add(1));
@@ -86,12 +90,13 @@ impl Row {
     }
 
     /// Writes characters of one column each.
-    pub(super) fn put_ascii(&mut self, column: usize, text: &[u8], style: Style) {
+    pub(super) fn put_ascii(&mut self, column: usize, text: &[u8], pen: Pen) {
         let end = column.saturating_add(text.len());
         self.blank_straddling(column);
         self.blank_straddling(end);
         self.fill_to(column);
-        let cell = |byte: &u8| Cell::new(char::from(*byte), style, Part::Whole);
+        let blank = Cell::new(' ', pen, Part::Whole);
+        let cell = |byte: &u8| blank.with_character(char::from(*byte));
         let overlap = end.min(self.cells.len()).saturating_sub(column);
         let (overwritten, appended) = text.split_at(overlap);
         if let Some(old) = self.cells.get_mut(column..column.saturating_add(overlap)) {
@@ -102,9 +107,27 @@ impl Row {
         self.cells.extend(appended.iter().map(cell));
     }
 
+    /// Writes a character several times.
+    pub(super) fn put_repeated(
+        &mut self,
+        column: usize,
+        count: usize,
+        character: char,
+        wide: bool,
+        pen: Pen,
+    ) {
+        if !wide {
+            return self.fill(column..column.saturating_add(count), character, pen);
+        }
+        for number in 0..count {
+            let column = column.saturating_add(number.saturating_mul(2));
+            self.put(column, character, wide, pen);
+        }
+    }
+
     /// Adds a mark to the character in a column.
     pub(super) fn add_mark(&mut self, column: usize, mark: char) {
-        let column = match self.cells.get(column).map(|cell| cell.part) {
+        let column = match self.cells.get(column).map(Cell::part) {
             Some(Part::Right) => column.saturating_sub(1),
             _ => column,
         };
@@ -117,61 +140,6 @@ impl Row {
     pub(super) fn clear(&mut self, background: Colour) {
         self.cells.clear();
         self.tail_colour = background;
-    }
-
-    /// Blanks the columns from one up to, not including, another one.
-    pub(super) fn erase(&mut self, from: usize, to: usize, background: Colour, columns: usize) {
-        self.blank_straddling(from);
-        if to >= columns {
-            if self.tail_colour != background {
-                self.fill_to(from);
-            }
-            self.cells.truncate(from);
-            self.tail_colour = background;
-            return;
-        }
-        self.blank_straddling(to);
-        if self.tail_colour != background {
-            self.fill_to(to);
-        }
-        let to = to.min(self.cells.len());
-        if let Some(erased) = self.cells.get_mut(from..to) {
-            erased.fill(Cell::blank(background));
-        }
-    }
-
-    /// Inserts blanks; the cells from a column on move to the right.
-    pub(super) fn insert(&mut self, at: usize, count: usize, background: Colour, columns: usize) {
-        self.blank_straddling(at);
-        if self.tail_colour != background {
-            self.fill_to(columns);
-        }
-        let count = count.min(columns.saturating_sub(at));
-        if at < self.cells.len() {
-            let kept = columns.saturating_sub(count);
-            self.blank_straddling(kept);
-            self.cells.truncate(kept);
-            let blanks = std::iter::repeat_n(Cell::blank(background), count);
-            self.cells.splice(at..at, blanks);
-        }
-    }
-
-    /// Deletes columns; the cells right of them move to the left.
-    pub(super) fn delete(&mut self, at: usize, count: usize, background: Colour, columns: usize) {
-        let end = at.saturating_add(count).min(columns);
-        self.blank_straddling(at);
-        self.blank_straddling(end);
-        if self.tail_colour != background {
-            self.fill_to(columns);
-        }
-        let end = end.min(self.cells.len());
-        if at < end {
-            self.cells.drain(at..end);
-        }
-        if self.tail_colour != background {
-            let blank = Cell::blank(background);
-            self.cells.resize(columns, blank);
-        }
     }
 
     /// Adapts it to a new width of the screen. `before` is the old width.
@@ -196,6 +164,7 @@ impl Row {
     /// Stores blank cells up to a column.
     fn fill_to(&mut self, columns: usize) {
         if self.cells.len() < columns {
+            work::count(columns.saturating_sub(self.cells.len()));
             self.cells.resize(columns, Cell::blank(self.tail_colour));
         }
     }
@@ -206,7 +175,7 @@ impl Row {
         if self
             .cells
             .get(column)
-            .is_none_or(|cell| cell.part != Part::Right)
+            .is_none_or(|cell| cell.part() != Part::Right)
         {
             return;
         }
