@@ -146,10 +146,10 @@ pub(crate) struct RunArguments {
     pub(crate) detach: bool,
     /// Does nothing: standard input is connected unless `--stdin` says
     /// otherwise.
-    #[arg(long, short, hide = true)]
+    #[arg(long, short)]
     interactive: bool,
     /// Does nothing: the VM's writes are discarded unless `--disk` keeps them.
-    #[arg(long, hide = true, conflicts_with = "disk")]
+    #[arg(long, conflicts_with = "disk")]
     rm: bool,
     /// Added by `--detach` to the program that runs in the background.
     #[arg(long, hide = true)]

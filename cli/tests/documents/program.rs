@@ -29,8 +29,14 @@ impl Program {
     }
 
     /// Has the program parse arguments without executing them: `--help` follows them, and takes effect only if all
-    /// before it were valid. What follows `--` belongs to the guest.
+    /// before it were valid. What follows `--` belongs to the guest, and without it what follows the ID of `exec`.
     pub(crate) fn check(self, arguments: &[String]) -> Result<(), String> {
+        let arguments = match arguments {
+            [exec, id, ..] if exec == "exec" && !arguments.iter().any(|word| word == "--") => {
+                &[exec.clone(), id.clone()][..]
+            }
+            _ => arguments,
+        };
         let own = arguments.iter().take_while(|word| *word != "--");
         let output = self.run(own.map(String::as_str).chain(["--help"]));
         match output.status.success() {
