@@ -140,6 +140,8 @@ mod service;
 #[allow(clippy::as_conversions)]
 mod sys;
 mod tasks;
+#[cfg(feature = "services")]
+mod truncated;
 mod user;
 #[cfg(feature = "files")]
 mod worker;

@@ -4,6 +4,8 @@ use crate::absent::AbsentTasks as Connections;
 use crate::absent::AbsentTasks as Jobs;
 #[cfg(not(feature = "services"))]
 use crate::absent::AbsentTasks as Services;
+#[cfg(feature = "services")]
+use crate::event::Poller;
 #[cfg(feature = "files")]
 use crate::job::Jobs;
 #[cfg(feature = "ports")]
@@ -45,6 +47,12 @@ impl Tasks {
     pub(crate) fn orphan_reaped(&mut self) {
         self.processes.orphan_ended();
         self.processes.check_ended_soon();
+    }
+
+    /// Advances every service that has changed.
+    #[cfg(feature = "services")]
+    pub(crate) fn supervise_services(&mut self, poller: &Poller) {
+        self.services.supervise(&mut self.processes, poller);
     }
 
     /// Takes a link whose streams may have something to send.

@@ -6,6 +6,7 @@ use vmcell_wire::{Outcome, Request, WireError, files::record};
 
 use super::{INPUT_CAPACITY, OUTPUT_CAPACITY};
 use crate::{
+    files,
     sys::{self, Consumer, Producer, SharedRing},
     worker::{self, ControlWord, Wakeup},
 };
@@ -40,7 +41,9 @@ impl WorkerHandle {
         let mut rings = Some((incoming, outgoing));
         let pid = sys::fork([for_worker, for_us], |wakeups| {
             if let Some((incoming, outgoing)) = rings.take() {
-                worker::run(incoming.into_consumer(), outgoing.into_producer(), wakeups);
+                files::clear_umask();
+                let (incoming, outgoing) = (incoming.into_consumer(), outgoing.into_producer());
+                worker::run(incoming, outgoing, wakeups, files::perform);
             }
         })?;
         let (incoming, outgoing) = rings.ok_or(Errno::INVAL)?;

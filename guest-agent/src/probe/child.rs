@@ -16,7 +16,9 @@ use super::{
     tcp::{AttemptError, dial, time_left},
     unix,
 };
-use crate::{clock::Moment, event::Event, ids::ServiceId, service::Context, sys};
+use crate::{
+    clock::Moment, event::Event, ids::ServiceId, process::Context, sys, truncated::truncated,
+};
 
 /// A forked child of the agent that probes a service, as the agent sees it.
 ///
@@ -223,7 +225,7 @@ fn report(socket: &OwnedFd, result: Result<(), AttemptError>, timing: Timing) ->
         Err(failed) => {
             let reason = match failed {
                 AttemptError::TimedOut => super::no_answer(timing.attempt_ms),
-                AttemptError::Failed(reason) => crate::service::truncated(&reason, MAX_REASON),
+                AttemptError::Failed(reason) => truncated(&reason, MAX_REASON),
             };
             message.push(FAILURE);
             message.extend_from_slice(reason.as_bytes());

@@ -6,8 +6,7 @@ use super::{ProbeResult, Timing, connect_error::describe};
 use crate::{
     clock::Moment,
     ids::ProcessId,
-    process::{KillReason, Processes, Role},
-    service::{Context, background},
+    process::{Context, KillReason, Processes, Role, background},
 };
 
 /// A probe that runs a program again and again.

@@ -31,9 +31,9 @@ use vmcell_wire::service::{Probe, Spec};
 use crate::{
     clock::Moment,
     ids::{ProcessId, ServiceId},
-    process::Processes,
+    process::{Context, Processes},
     ring::Ring,
-    service::{Context, truncated},
+    truncated::truncated,
 };
 
 pub(crate) use validate::check;

@@ -21,12 +21,17 @@
 //! *observers* watch a process, foreground or background, and it waits for none
 //! of them, unless it runs on a [`terminal`](Terminal).
 
+#[cfg(feature = "services")]
+mod background;
+#[cfg(feature = "services")]
+mod context;
 mod environment;
 mod identity;
 mod input;
 mod launching;
 mod listing;
 mod output;
+mod read_position;
 mod requests;
 mod role;
 mod spawn;
@@ -50,9 +55,14 @@ use crate::{
     ids::{Caller, ProcessId},
 };
 
+#[cfg(feature = "services")]
+pub(crate) use background::background;
+#[cfg(feature = "services")]
+pub(crate) use context::Context;
 pub(crate) use input::{INPUT_WINDOW, Input, InputState};
 pub(crate) use launching::LAUNCH_CHECK_DELAY_MS;
 pub(crate) use output::Output;
+pub(crate) use read_position::ReadPosition;
 pub(crate) use role::Role;
 pub(crate) use spawn::{SpawnSettings, raw_errno};
 #[cfg(feature = "services")]

@@ -4,8 +4,8 @@
 use rustix::fd::BorrowedFd;
 use vmcell_wire::Failure;
 
-use super::{Process, streams::Streams};
-use crate::{ids::Caller, link::ReadPosition};
+use super::{Process, ReadPosition, streams::Streams};
+use crate::ids::Caller;
 
 pub(super) enum NewTerminal {}
 

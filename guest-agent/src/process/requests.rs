@@ -7,13 +7,14 @@ use vmcell_wire::{
 };
 
 use super::{
-    KillReason, Output, Process, Role, spawn::raw_errno, streams::Outputs, terminal::NewTerminal,
+    KillReason, Output, Process, ReadPosition, Role, spawn::raw_errno, streams::Outputs,
+    terminal::NewTerminal,
 };
 use crate::{
     agent::Agent,
     clock::Moment,
     ids::{Caller, ProcessId},
-    link::{LinkError, LinkSession, ProcessStream, ReadPosition, Stream},
+    link::{LinkError, LinkSession, ProcessStream, Stream},
 };
 
 /// The outcome of a request that is answered at once.

@@ -5,12 +5,11 @@ use alloc::string::String;
 use vmcell_wire::{Exit, ExitCause};
 
 use super::{
-    Phase, Run, Service,
+    Phase, Run, Service, Services,
     log::ReadBudget,
     needs::Needs,
     phase::{AfterExit, FailureReason},
     restart::{after_exit, after_probe},
-    run::Context,
     settings::decode,
 };
 use crate::{
@@ -18,32 +17,26 @@ use crate::{
     event::Poller,
     ids::ServiceId,
     probe::{ProbeKind, ProbeResult, ProbeRunner},
-    process::TREE_GRACE_MS,
-    tasks::Tasks,
+    process::{Context, Processes, TREE_GRACE_MS},
 };
 
-impl Tasks {
+impl Services {
     /// Advances every service that has changed.
-    pub(crate) fn supervise_services(&mut self, poller: &Poller) {
-        while let Some(process) = self.processes.next_supervised() {
-            self.services.process_changed(process);
+    pub(crate) fn supervise(&mut self, processes: &mut Processes, poller: &Poller) {
+        while let Some(process) = processes.next_supervised() {
+            self.process_changed(process);
         }
-        self.services.begin_turn();
-        while let Some(id) = self.services.next_changed() {
-            self.supervise(id, poller);
+        self.begin_turn();
+        while let Some(id) = self.next_changed() {
+            self.advance(id, processes, poller);
         }
     }
 
-    fn supervise(&mut self, id: ServiceId, poller: &Poller) {
-        self.services.read_log(id);
+    fn advance(&mut self, id: ServiceId, processes: &mut Processes, poller: &Poller) {
+        self.read_log(id);
         loop {
-            let needs = self.services.needs_of(id);
-            let Self {
-                services,
-                processes,
-                ..
-            } = self;
-            let Some(service) = services.get_mut(id) else {
+            let needs = self.needs_of(id);
+            let Some(service) = self.get_mut(id) else {
                 return;
             };
             let mut context = Context {
@@ -54,9 +47,9 @@ impl Tasks {
             if !service.advance(needs, &mut context) {
                 break;
             }
-            services.phase_changed(id);
+            self.phase_changed(id);
         }
-        self.services.end_turn(id);
+        self.end_turn(id);
     }
 }
 

@@ -53,8 +53,7 @@ use crate::{
     ring::Ring,
 };
 
-pub(crate) use error::{ServiceError, truncated};
-pub(crate) use run::{Context, background};
+pub(crate) use error::ServiceError;
 pub(crate) use table::Services;
 
 use log::Log;

@@ -6,12 +6,13 @@ use vmcell_wire::{
     service::{ReadLog, ServiceRequest, StartService},
 };
 
-use super::{Phase, Service, ServiceError, phase::AfterExit, run::Context};
+use super::{Phase, Service, ServiceError, phase::AfterExit};
 use crate::{
     agent::Agent,
     clock::Moment,
     ids::ServiceId,
-    link::{LinkError, LinkSession, ReadPosition, ServiceStream, Stream, WaitCondition},
+    link::{LinkError, LinkSession, ServiceStream, Stream, WaitCondition},
+    process::{Context, ReadPosition},
 };
 
 impl Agent {
@@ -56,7 +57,8 @@ impl Agent {
         stream: StreamId,
         start: &StartService<'_>,
     ) -> Result<(), ServiceError> {
-        let id = self.tasks.start_service(start, &self.poller)?;
+        let tasks = &mut self.tasks;
+        let id = (tasks.services).start(start, &mut tasks.processes, &self.poller)?;
         let starts = self
             .tasks
             .services

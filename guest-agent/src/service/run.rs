@@ -1,25 +1,16 @@
 use alloc::{format, string::String};
 
 use rustix::{fd::OwnedFd, process::Pid};
-use vmcell_wire::{
-    Exit, ExitCause, Failure, FailureKind, ProcessMode, Stage, Start, Stdin, service::Spec,
-};
+use vmcell_wire::{Exit, ExitCause, Failure, FailureKind, Stage, Start, service::Spec};
 
 use super::{Log, log::ReadBudget};
 use crate::{
     clock::Moment,
-    event::{Event, Poller},
+    event::Event,
     ids::{ProcessId, ServiceId},
     probe::ProbeRunner,
-    process::{KillReason, Processes, Role, output_pipe, raw_errno},
+    process::{Context, KillReason, Processes, Role, background, output_pipe, raw_errno},
 };
-
-/// What a service uses of the agent.
-pub(crate) struct Context<'a> {
-    pub(crate) processes: &'a mut Processes,
-    pub(crate) poller: &'a Poller,
-    pub(crate) now: Moment,
-}
 
 /// A process of a service, from its start until it and its descendants have
 /// ended.
@@ -201,15 +192,5 @@ impl Run {
     pub(super) fn next_deadline(&self) -> Option<Moment> {
         let probe = self.probe.as_ref().and_then(ProbeRunner::next_deadline);
         [probe, self.kill_at].into_iter().flatten().min()
-    }
-}
-
-/// Returns the start as a background process without input and timeout.
-pub(crate) fn background<'a>(start: &Start<'a>) -> Start<'a> {
-    Start {
-        stdin: Stdin::Empty,
-        mode: ProcessMode::Background,
-        timeout_ms: 0,
-        ..*start
     }
 }

@@ -7,52 +7,52 @@ use super::{
     needs::{Needs, find_cycle},
     phase::{AfterExit, FailureReason},
     restart::Backoff,
-    run::Context,
     settings::{Settings, check_name, decode},
     table::MAX_SERVICES,
 };
-use crate::{clock::Moment, event::Poller, ids::ServiceId, tasks::Tasks};
+use crate::{
+    clock::Moment,
+    event::Poller,
+    ids::ServiceId,
+    process::{Context, Processes},
+};
 
-impl Tasks {
+impl Services {
     /// Starts a service, or makes it wait for those that it needs.
-    pub(super) fn start_service(
+    pub(super) fn start(
         &mut self,
         start: &StartService<'_>,
+        processes: &mut Processes,
         poller: &Poller,
     ) -> Result<ServiceId, ServiceError> {
         check_name(start.name)?;
         let settings = Settings::check(start.spec)?;
-        let known = self.services.find(start.name);
+        let known = self.find(start.name);
         if let Some(service) = known
             && (service.ticket == start.ticket || service.already_satisfies(start)?)
         {
             return Ok(service.id);
         }
         let known = known.map(|service| service.id);
-        if self.services.is_closing {
+        if self.is_closing {
             let text = "the VM is being powered off";
             return Err(ServiceError::new(FailureKind::Conflict, text));
         }
-        if known.is_none() && self.services.is_full() {
+        if known.is_none() && self.is_full() {
             let text = format!("there are {MAX_SERVICES} services: remove some");
             return Err(ServiceError::new(FailureKind::Limit, text));
         }
-        self.services.check_needs(start.name, &settings)?;
-        let needs = self.services.evaluate_needs(&settings.needs);
-        let id = known.unwrap_or_else(|| self.services.next_id());
+        self.check_needs(start.name, &settings)?;
+        let needs = self.evaluate_needs(&settings.needs);
+        let id = known.unwrap_or_else(|| self.next_id());
         let keep = decode(start.spec)?.start.keep;
-        let Self {
-            services,
-            processes,
-            ..
-        } = self;
         let mut context = Context {
             processes,
             poller,
             now: Moment::now(),
         };
         let mut new = None;
-        let service = match services.get_mut(id) {
+        let service = match self.get_mut(id) {
             Some(service) => service,
             None => {
                 let log = Log::new(keep);
@@ -62,15 +62,13 @@ impl Tasks {
         let is_new = known.is_none();
         service.start(start, needs, is_new, &mut context)?;
         if let Some(service) = new {
-            services.insert(service);
+            self.insert(service);
         }
-        services.phase_changed(id);
-        services.mark_changed(id);
+        self.phase_changed(id);
+        self.mark_changed(id);
         Ok(id)
     }
-}
 
-impl Services {
     /// Checks that the needs of a service exist and have no cycle.
     fn check_needs(&self, name: &str, settings: &Settings) -> Result<(), ServiceError> {
         let needs_of = |name: &str| {

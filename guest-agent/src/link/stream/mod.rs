@@ -23,7 +23,6 @@ pub(crate) use job::JobStream;
 #[cfg(feature = "ports")]
 pub(crate) use port::PortStream;
 pub(crate) use process::ProcessStream;
-pub(crate) use reader::ReadPosition;
 #[cfg(feature = "services")]
 pub(crate) use service::{ServiceStream, WaitCondition};
 

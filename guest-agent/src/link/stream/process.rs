@@ -3,7 +3,7 @@ use vmcell_wire::{
 };
 
 use super::{
-    Filled, ReadPosition,
+    Filled,
     reader::{ReadSource, Reader},
 };
 use crate::link::{
@@ -13,7 +13,7 @@ use crate::link::{
 use crate::{
     clock::Moment,
     ids::{Caller, ProcessId},
-    process::{INPUT_WINDOW, LAUNCH_CHECK_DELAY_MS, Processes},
+    process::{INPUT_WINDOW, LAUNCH_CHECK_DELAY_MS, Processes, ReadPosition},
 };
 
 /// A stream of a request about a process.

@@ -1,12 +1,13 @@
 use vmcell_wire::{Channel, Failure, FailureKind, Outcome, Stage, service::WaitFor};
 
 use super::{
-    Filled, ReadPosition,
+    Filled,
     reader::{ReadSource, Reader},
 };
 use crate::{
     ids::{Caller, ServiceId},
     link::{LinkError, outgoing::Outgoing},
+    process::ReadPosition,
     service::Services,
 };
 

@@ -31,11 +31,11 @@ use vmcell_wire::{
 };
 
 use super::{
-    Input, Output, Process,
+    Input, Output, Process, ReadPosition,
     spawn::raw_errno,
     streams::{ChildEnds, Streams, set_nonblocking},
 };
-use crate::{ids::Caller, link::ReadPosition};
+use crate::ids::Caller;
 use pty::open_pty;
 use writers::Writers;
 
