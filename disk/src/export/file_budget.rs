@@ -21,6 +21,7 @@ pub(super) enum Holes {
     /// They stay holes.
     Kept,
     /// They are written as zeros.
+    #[cfg(feature = "archive")]
     Filled,
 }
 
@@ -69,6 +70,7 @@ impl FileBudget {
     pub(super) fn count(&mut self, size: FileSize, path: &[u8]) -> Result<(), DiskError> {
         let bytes = match self.holes {
             Holes::Kept => size.bytes,
+            #[cfg(feature = "archive")]
             Holes::Filled => size.length,
         };
         let bytes = self.bytes.saturating_add(bytes);
