@@ -98,7 +98,6 @@ fn wrong_arguments_are_explained() {
         &["run", "--cpus", "NaN", "--", "true"],
         &["run", "--create-cwd", "--", "true"],
         &["run", "--tag", "12", "--", "true"],
-        &["run", "--detach", "--", "true"],
         &["exec", "web"],
         &["exec", "--", "true"],
         &["exec", "web", "-d", "--stdin", "none", "--", "true"],

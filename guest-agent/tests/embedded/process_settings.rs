@@ -1,6 +1,6 @@
 use std::{env, fs, path::PathBuf};
 
-use rustix::process::{Pid, Signal, getpid, getpriority_process, parent_process_death_signal};
+use rustix::process::{Signal, getpriority_process, parent_process_death_signal};
 
 /// What programs inherit or notice of a process, and an agent in it must not
 /// change.
@@ -12,7 +12,9 @@ pub(crate) struct ProcessSettings {
     directory: PathBuf,
     niceness: i32,
     parent_death_signal: Option<Signal>,
-    session: Option<Pid>,
+    /// The process group and the session, each 0 when its leader is outside the
+    /// PID namespace.
+    group_and_session: Vec<String>,
 }
 
 impl ProcessSettings {
@@ -27,7 +29,15 @@ impl ProcessSettings {
             directory: env::current_dir().unwrap(),
             niceness: getpriority_process(None).unwrap(),
             parent_death_signal: parent_process_death_signal().unwrap(),
-            session: rustix::process::getsid(Some(getpid())).ok(),
+            group_and_session: group_and_session(),
         }
     }
+}
+
+/// Reads both from /proc, because rustix takes a session of 0 for impossible.
+fn group_and_session() -> Vec<String> {
+    let status = fs::read_to_string("/proc/self/stat").unwrap();
+    let (_, after_name) = status.rsplit_once(") ").unwrap();
+    let fields = after_name.split(' ').skip(2).take(2);
+    fields.map(String::from).collect()
 }
