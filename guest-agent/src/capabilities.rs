@@ -10,6 +10,7 @@ impl Agent {
         for (is_there, capability) in [
             (cfg!(feature = "files"), Capabilities::FILES),
             (cfg!(feature = "terminals"), Capabilities::TERMINALS),
+            (cfg!(feature = "terminals"), Capabilities::TERMINAL_READS),
             (cfg!(feature = "services"), Capabilities::SERVICES),
             (cfg!(feature = "ports"), Capabilities::PORTS),
             (self.power_control.is_some(), Capabilities::POWER_OFF),

@@ -132,6 +132,7 @@ mod port;
 mod power;
 #[cfg(feature = "services")]
 mod probe;
+mod proc_numbers;
 mod process;
 pub mod program;
 mod ring;

@@ -87,6 +87,8 @@ impl Capabilities {
     pub const TREES: Self = Self(1 << 7);
     /// Reporting at power-off whether the disk is clean.
     pub const DISK_REPORT: Self = Self(1 << 8);
+    /// Reporting whether a program is blocked in a read of its terminal.
+    pub const TERMINAL_READS: Self = Self(1 << 9);
 
     /// All features that this version of the crate defines.
     pub const ALL: Self = Self(
@@ -98,11 +100,12 @@ impl Capabilities {
             | Self::PORTS.0
             | Self::CLOCK.0
             | Self::TREES.0
-            | Self::DISK_REPORT.0,
+            | Self::DISK_REPORT.0
+            | Self::TERMINAL_READS.0,
     );
 
     /// The display name of each feature.
-    const NAMES: [(Self, &'static str); 9] = [
+    const NAMES: [(Self, &'static str); 10] = [
         (Self::PROCESSES, "processes"),
         (Self::POWER_OFF, "power-off"),
         (Self::FILES, "files"),
@@ -112,6 +115,7 @@ impl Capabilities {
         (Self::CLOCK, "clock"),
         (Self::TREES, "trees"),
         (Self::DISK_REPORT, "disk-report"),
+        (Self::TERMINAL_READS, "terminal-reads"),
     ];
 
     /// Returns the names of the features in this set. Skips bits that this

@@ -41,7 +41,9 @@ pub enum Outcome<'a> {
         /// Whether there are more entries after the last one.
         more: bool,
     },
-    /// The state of a terminal.
+    /// The state of a terminal. Hosts with the capability
+    /// [`TERMINAL_READS`](Capabilities::TERMINAL_READS) get
+    /// [`TerminalRead`](Self::TerminalRead) instead while a program reads it.
     #[serde(borrow)]
     Terminal(TerminalState<'a>),
     /// The state of a service.
@@ -50,6 +52,9 @@ pub enum Outcome<'a> {
     /// All processes have ended, all data is written and the root is read-only.
     /// The VM powers off now; nothing follows on any link.
     DiskClean,
+    /// The state of a terminal while a program is blocked in a read of it: read(2).
+    #[serde(borrow)]
+    TerminalRead(TerminalState<'a>),
     /// An outcome that this version of the crate does not know. It is never sent.
     #[serde(skip)]
     Unknown,
@@ -93,6 +98,7 @@ impl<'a> Outcome<'a> {
             Self::Terminal(_) => Capabilities::TERMINALS,
             Self::Service(_) => Capabilities::SERVICES,
             Self::DiskClean => Capabilities::DISK_REPORT,
+            Self::TerminalRead(_) => Capabilities::TERMINAL_READS,
         }
     }
 
@@ -103,6 +109,7 @@ impl<'a> Outcome<'a> {
         match self {
             _ if host.contains(self.capability()) => self,
             Self::DiskClean => Self::PoweringOff,
+            Self::TerminalRead(state) => Self::Terminal(state).for_host(host),
             _ => Self::Failed(Failure::new(
                 FailureKind::Unsupported,
                 Stage::Request,
@@ -114,7 +121,7 @@ impl<'a> Outcome<'a> {
     pub(crate) fn is_valid(&self) -> bool {
         match self {
             Self::Failed(failure) => failure.is_valid(),
-            Self::Terminal(state) => state.is_valid(),
+            Self::Terminal(state) | Self::TerminalRead(state) => state.is_valid(),
             Self::Service(state) => state.is_valid(),
             Self::Pong
             | Self::Exited(_)

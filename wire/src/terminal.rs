@@ -49,7 +49,9 @@ pub enum TerminalRequest<'a> {
     #[serde(borrow)]
     WriteInput(WriteInput<'a>),
     /// Returns the state of the terminal:
-    /// [`Outcome::Terminal`](crate::Outcome::Terminal).
+    /// [`Outcome::Terminal`](crate::Outcome::Terminal), or
+    /// [`Outcome::TerminalRead`](crate::Outcome::TerminalRead) while a program reads
+    /// it.
     GetState {
         /// The terminal.
         #[serde(borrow)]

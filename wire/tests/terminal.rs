@@ -162,6 +162,10 @@ fn golden_bytes_of_outcomes() {
         close(Outcome::Terminal(without_foreground)),
         concat!("070000000c0b0a04", "07", "78ac02", "0100", "00")
     );
+    assert_eq!(
+        close(Outcome::TerminalRead(without_foreground)),
+        concat!("070000000c0b0a04", "0a", "78ac02", "0100", "00")
+    );
     let with_foreground = TerminalState {
         echo: false,
         canonical: true,

@@ -93,8 +93,7 @@ fn an_older_host_gets_only_outcomes_that_it_knows() {
     assert_eq!(Outcome::DiskClean.for_host(older), Outcome::PoweringOff);
     let newest = Capabilities::ALL;
     assert_eq!(Outcome::DiskClean.for_host(newest), Outcome::DiskClean);
-    // It asked for what it does not know: a failure is always understood.
-    let state = Outcome::Terminal(TerminalState {
+    let state = TerminalState {
         size: Size {
             columns: 80,
             rows: 24,
@@ -102,8 +101,14 @@ fn an_older_host_gets_only_outcomes_that_it_knows() {
         echo: true,
         canonical: true,
         foreground: None,
-    });
-    let Outcome::Failed(failure) = state.for_host(older) else {
+    };
+    let (plain, read) = (Outcome::Terminal(state), Outcome::TerminalRead(state));
+    let knows_terminals = older | Capabilities::TERMINALS;
+    assert_eq!(read.for_host(knows_terminals), plain);
+    assert_eq!(read.for_host(newest), read);
+    assert_eq!(read.for_host(older), plain.for_host(older));
+    // It asked for what it does not know: a failure is always understood.
+    let Outcome::Failed(failure) = plain.for_host(older) else {
         panic!("it must be told");
     };
     assert_eq!(failure.kind, FailureKind::Unsupported);

@@ -13,16 +13,16 @@
 //! own, and none of its descendants can return to the agent's.
 
 use alloc::format;
-use core::mem::MaybeUninit;
+use core::ops::ControlFlow;
 
 use rustix::{
     fd::OwnedFd,
-    fs::{CWD, Mode, OFlags, RawDir, openat, readlinkat_raw},
+    fs::{CWD, Mode, OFlags, openat, readlinkat_raw},
     io::Errno,
 };
 
 use super::PARENT;
-use crate::{clock::Moment, sys};
+use crate::{clock::Moment, proc_numbers::for_each_number, sys};
 
 /// How many processes are examined, which takes some hundredths of a second. If
 /// there are more, the answer is that some may have escaped.
@@ -42,26 +42,19 @@ fn find(started: Moment) -> Result<bool, Errno> {
         session: sys::session_of(0).ok_or(Errno::SRCH)?,
         namespace: namespace_of(&proc, "self"),
     };
-    let mut buffer = [MaybeUninit::uninit(); 4096];
-    let mut entries = RawDir::new(&proc, &mut buffer);
     let mut examined = 0usize;
-    while let Some(entry) = entries.next() {
-        let entry = entry?;
-        let name = entry.file_name().to_str().unwrap_or_default();
-        let Ok(pid) = name.parse::<i32>() else {
-            continue;
-        };
+    let found = for_each_number(&proc, |pid| {
         examined = examined.saturating_add(1);
-        if examined > MAX_EXAMINED {
-            return Ok(true);
-        }
         // A process that has ended by now has no session.
         let is_foreign = sys::session_of(pid).is_some_and(|session| session != agent.session);
-        if is_foreign && agent.has_escaped(&proc, name) && is_alive_since(&proc, name, started) {
-            return Ok(true);
+        let name = format!("{pid}");
+        let escaped = || agent.has_escaped(&proc, &name) && is_alive_since(&proc, &name, started);
+        match examined > MAX_EXAMINED || is_foreign && escaped() {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
         }
-    }
-    Ok(false)
+    })?;
+    Ok(found.is_break())
 }
 
 /// What identifies the processes of the agent itself.

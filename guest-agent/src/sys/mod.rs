@@ -39,6 +39,8 @@ pub(crate) use loopback::raise_loopback;
 pub(crate) use mapping::Mapping;
 pub(crate) use namespaces::{idmap_mount, unshare_cgroups};
 pub(crate) use scheduling::use_batch_scheduling;
+#[cfg(feature = "terminals")]
+pub(crate) use session::group_of;
 pub(crate) use session::session_of;
 #[cfg(feature = "files")]
 pub(crate) use shared::{Consumer, Producer, SharedRing};

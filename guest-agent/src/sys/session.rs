@@ -8,3 +8,11 @@ pub(crate) fn session_of(pid: i32) -> Option<i32> {
     let session = unsafe { libc::getsid(pid) };
     (session >= 0).then_some(session)
 }
+
+/// Returns the process group of a process: getpgid(2). `None`: there is no such
+/// process.
+pub(crate) fn group_of(pid: i32) -> Option<i32> {
+    // SAFETY: a plain system call without memory.
+    let group = unsafe { libc::getpgid(pid) };
+    (group >= 0).then_some(group)
+}

@@ -15,6 +15,7 @@ use super::{
     model::EndReason,
     paste::paste,
     record::Interaction,
+    status::Inference,
     wait::{Until, Wait},
 };
 use crate::{error::Error, process::Signal};
@@ -22,9 +23,13 @@ use crate::{error::Error, process::Signal};
 /// An operation on a terminal and the wait for its result. It starts when it
 /// is awaited.
 ///
-/// The wait ends when the terminal has printed nothing for the [quiet
-/// time](Self::quiet), or earlier when a line has ended and the program clearly
-/// waits for input, or when the [timeout](Self::timeout) has passed.
+/// The wait ends when the program waits for input or has ended, or when the
+/// [timeout](Self::timeout) has passed. Where that is not clear, because the program
+/// reads single keys or uses the whole screen, the wait ends when the terminal has
+/// printed nothing for a second.
+///
+/// A program that never waits for input, such as a server, takes the whole timeout.
+/// With a [quiet time](Self::quiet), silence ends the wait for any program.
 ///
 /// ```no_run
 /// # async fn example(terminal: vmcell::terminal::Terminal) -> Result<(), vmcell::Error> {
@@ -44,7 +49,7 @@ use crate::{error::Error, process::Signal};
 pub struct Exchange<'a> {
     terminal: &'a Terminal,
     action: Action,
-    quiet: Duration,
+    quiet: Option<Duration>,
     timeout: Duration,
     max_bytes: usize,
     until: Until,
@@ -98,10 +103,11 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// Sets how long the terminal must print nothing for the wait to end. The
-    /// default is the terminal's [option](super::TerminalOptions::quiet).
+    /// Ends the wait when the terminal has printed nothing for this long, even if a
+    /// program clearly runs. The default is the terminal's
+    /// [option](super::TerminalOptions::quiet).
     pub fn quiet(mut self, silence: Duration) -> Self {
-        self.quiet = silence;
+        self.quiet = Some(silence);
         self
     }
 
@@ -154,7 +160,7 @@ impl<'a> Exchange<'a> {
                 Err(_) => false,
             },
         };
-        let (status, prompt) = wait.status().await?;
+        let Inference { status, prompt, .. } = wait.status().await?;
         let reply = Reply {
             timed_out: !in_time,
             status,

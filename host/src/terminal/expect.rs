@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::{
     Exchange, Reply, Terminal, model::EndReason, plain_text::PlainTextFilter, record::Interaction,
-    wait::Wait,
+    status::Inference, wait::Wait,
 };
 use crate::error::Error;
 
@@ -82,7 +82,7 @@ impl<'a> Expect<'a> {
         }
         let what = self.pattern.as_ref().map(Regex::as_str);
         terminal.log(Interaction::expect(what)).await;
-        let mut wait = Wait::new(terminal, Duration::MAX, self.timeout);
+        let mut wait = Wait::new(terminal, Some(Duration::MAX), self.timeout);
         let found = match &self.pattern {
             Some(pattern) => search(terminal, pattern, &mut wait).await,
             None => wait.prompt().await?.then(|| ExpectMatch {
@@ -90,7 +90,7 @@ impl<'a> Expect<'a> {
                 groups: Vec::new(),
             }),
         };
-        let (status, prompt) = wait.status().await?;
+        let Inference { status, prompt, .. } = wait.status().await?;
         let reply = Reply {
             timed_out: Instant::now() >= wait.deadline() && found.is_none(),
             status,

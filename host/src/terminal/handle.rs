@@ -62,7 +62,7 @@ pub(super) struct Core {
     pub(super) id: ProcessId,
     pub(super) pid: u32,
     pub(super) input: StreamInput,
-    pub(super) quiet: Duration,
+    pub(super) quiet: Option<Duration>,
     pub(super) timeout: Duration,
     reader: AbortHandle,
 }
@@ -147,7 +147,8 @@ impl Terminal {
         self.core.pid
     }
 
-    /// Types a line and the Enter key, and waits for the output.
+    /// Types a line and the Enter key, and waits until the program waits for input:
+    /// see [`Exchange`].
     pub fn run(&self, line: impl AsRef<str>) -> Exchange<'_> {
         let line = line.as_ref();
         let bytes = [line.as_bytes(), b"\r"].concat();

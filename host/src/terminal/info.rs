@@ -3,7 +3,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use super::{Prompt, Status, Terminal, TerminalSize, tty_state::TtyState};
+use super::{Prompt, Status, Terminal, TerminalSize, status::Inference, tty_state::TtyState};
 use crate::{
     error::Error,
     process::{Exit, ProcessId},
@@ -53,7 +53,7 @@ impl TerminalInfo {
         let core = terminal.core();
         let process = core.vm.processes().info(core.id).await?;
         let tty = TtyState::query(&core.vm, core.id).await?;
-        let (status, prompt) = terminal.infer(tty.as_ref());
+        let Inference { status, prompt, .. } = terminal.infer(tty.as_ref());
         let foreground = tty.and_then(|tty| tty.foreground);
         let now = SystemTime::now();
         let ago = |age: Duration| now.checked_sub(age).unwrap_or(SystemTime::UNIX_EPOCH);

@@ -24,7 +24,7 @@ pub struct TerminalOptions {
     pub(super) command: Command,
     pub(super) size: TerminalSize,
     pub(super) unread: Unread,
-    pub(super) quiet: Duration,
+    pub(super) quiet: Option<Duration>,
     pub(super) timeout: Duration,
     pub(super) transcript: usize,
     pub(super) scrollback: usize,
@@ -56,8 +56,8 @@ impl TerminalOptions {
     /// The value of `TERM`, unless the command sets it.
     pub const TERM: &str = "xterm-256color";
 
-    /// How long the terminal must print nothing for an operation to end, if not
-    /// set.
+    /// How long the terminal must print nothing for an operation to end, if no time
+    /// is set and it is not clear whether the program runs or waits for input.
     pub const DEFAULT_QUIET: Duration = Duration::from_secs(1);
 
     /// How long an operation waits at most, if not set.
@@ -81,7 +81,7 @@ impl TerminalOptions {
             command: command.env_default("TERM", Self::TERM),
             size: TerminalSize::default(),
             unread: Unread::Dropped,
-            quiet: Self::DEFAULT_QUIET,
+            quiet: None,
             timeout: Self::DEFAULT_TIMEOUT,
             transcript: Self::DEFAULT_TRANSCRIPT,
             scrollback: Self::DEFAULT_SCROLLBACK,
@@ -123,9 +123,10 @@ impl TerminalOptions {
         self
     }
 
-    /// Sets how long it must print nothing for an operation to end.
+    /// Ends operations when it has printed nothing for this long, even if a program
+    /// clearly runs: see [`Exchange`](super::Exchange).
     pub fn quiet(mut self, silence: Duration) -> Self {
-        self.quiet = silence;
+        self.quiet = Some(silence);
         self
     }
 

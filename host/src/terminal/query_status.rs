@@ -1,9 +1,9 @@
 //! Collects the evidence from which a terminal's status is inferred.
 
 use super::{
-    Prompt, Status, Terminal,
+    Status, Terminal,
     model::EndReason,
-    status::{Evidence, Foreground, Liveness, TtyModes, infer},
+    status::{Evidence, Foreground, Inference, Liveness, TtyModes, infer},
     tty_state::TtyState,
 };
 use crate::{error::Error, process::Cause};
@@ -26,7 +26,7 @@ impl Status {
 
 impl Terminal {
     /// Queries the guest for the TTY state, and infers the status.
-    pub(super) async fn status(&self) -> Result<(Status, Prompt), Error> {
+    pub(super) async fn status(&self) -> Result<Inference, Error> {
         let core = self.core();
         if core.shared.model().ended.is_some() {
             return Ok(self.infer(None));
@@ -36,7 +36,7 @@ impl Terminal {
     }
 
     /// Infers the status from the TTY state and the screen.
-    pub(super) fn infer(&self, tty: Option<&TtyState>) -> (Status, Prompt) {
+    pub(super) fn infer(&self, tty: Option<&TtyState>) -> Inference {
         let core = self.core();
         let mut model = core.shared.model();
         if let Some(tty) = tty
@@ -47,7 +47,7 @@ impl Terminal {
         }
         let (before, after) = model.emulator.split_cursor_row();
         let foreground = tty.and_then(|tty| tty.foreground.as_ref());
-        infer(&Evidence {
+        let evidence = Evidence {
             liveness: match model.ended {
                 Some(EndReason::Exited(exit)) if exit.cause == Cause::Killed => {
                     Liveness::Terminated
@@ -66,8 +66,15 @@ impl Terminal {
                 echo: tty.echo,
                 canonical: tty.canonical,
             }),
+            is_read: tty.and_then(|tty| tty.is_read),
             prompt: model.prompt.as_ref(),
             unanswered: model.unanswered(),
-        })
+        };
+        let (status, prompt) = infer(&evidence);
+        Inference {
+            status,
+            prompt,
+            is_busy: status == Status::Running && evidence.is_busy(),
+        }
     }
 }

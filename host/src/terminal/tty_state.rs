@@ -1,7 +1,7 @@
 use std::{ffi::OsStr, os::unix::ffi::OsStrExt, path::PathBuf};
 
 use vmcell_wire::{
-    FailureKind, Outcome, Request, Selector,
+    Capabilities, FailureKind, Outcome, Request, Selector,
     terminal::{TerminalRequest, TerminalState},
 };
 
@@ -21,6 +21,9 @@ pub(super) struct TtyState {
     pub(super) echo: bool,
     pub(super) canonical: bool,
     pub(super) foreground: Option<Foreground>,
+    /// Whether a program is blocked in a read of it. `None` if the agent is too old
+    /// to report it.
+    pub(super) is_read: Option<bool>,
 }
 
 #[derive(Clone, Debug)]
@@ -36,14 +39,19 @@ impl TtyState {
         let process = Selector::Id(terminal.0);
         let request = Request::Terminal(TerminalRequest::GetState { process });
         match vm.request(&request).await?.outcome() {
-            Outcome::Terminal(state) => Ok(Some(Self::from_wire(&state))),
+            Outcome::Terminal(state) => {
+                let reports = vm.session().peer().capabilities;
+                let reports = reports.contains(Capabilities::TERMINAL_READS);
+                Ok(Some(Self::from_wire(&state, reports.then_some(false))))
+            }
+            Outcome::TerminalRead(state) => Ok(Some(Self::from_wire(&state, Some(true)))),
             Outcome::Failed(failure) if failure.kind == FailureKind::NotFound => Ok(None),
             // For example, the process has no terminal.
             other => Err(ExecFailure::refusal(&other, format!("process {terminal}"))),
         }
     }
 
-    fn from_wire(state: &TerminalState<'_>) -> Self {
+    fn from_wire(state: &TerminalState<'_>, is_read: Option<bool>) -> Self {
         Self {
             size: TerminalSize::clamped(state.size.columns, state.size.rows),
             echo: state.echo,
@@ -55,6 +63,7 @@ impl TtyState {
                     .filter(|cwd| !cwd.is_empty())
                     .map(|cwd| OsStr::from_bytes(cwd).into()),
             }),
+            is_read,
         }
     }
 }

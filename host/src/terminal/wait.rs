@@ -5,15 +5,20 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use super::{Prompt, Status, Terminal};
+use super::{Status, Terminal, TerminalOptions, status::Inference};
 use crate::{error::Error, process::ExecFailure};
 
 /// A wait for the result of an operation on a terminal. Output wakes it up and
 /// restarts the timer of the quiet time.
+///
+/// Nothing reports that a program starts to wait for input without printing
+/// anything. While one runs, it is looked at again after each quiet time.
 pub(super) struct Wait<'a> {
     terminal: &'a Terminal,
     changes: watch::Receiver<u64>,
     quiet: Duration,
+    /// Whether the quiet time ends the wait while a program clearly runs.
+    may_interrupt: bool,
     deadline: Instant,
     started: Instant,
     /// The end of the transcript that was searched for a line end.
@@ -21,8 +26,10 @@ pub(super) struct Wait<'a> {
     /// Whether a line has ended since the start. Output before that may be the
     /// rest of a prompt, or of the echo.
     line_ended: bool,
-    /// The last status, and the end of the transcript at that time.
-    last_status: Option<(Status, Prompt, u64)>,
+    /// When a program was last seen to run at the end of a quiet time.
+    busy_at: Option<Instant>,
+    /// What was inferred last, and the end of the transcript at that time.
+    last_status: Option<(Inference, u64)>,
 }
 
 /// The condition that ends a wait.
@@ -34,8 +41,9 @@ pub(super) enum Until {
     Output,
     /// No output for the quiet time.
     Quiet,
-    /// No output for the quiet time, or a settled status after the end of a line:
-    /// output before that may be the echo, or the rest of the prompt.
+    /// No output for the quiet time, unless a program clearly runs, or a settled
+    /// status after the end of a line: output before that may be the echo, or the
+    /// rest of the prompt.
     Settled,
 }
 
@@ -52,17 +60,21 @@ enum WakeReason {
 }
 
 impl<'a> Wait<'a> {
-    pub(super) fn new(terminal: &'a Terminal, quiet: Duration, timeout: Duration) -> Self {
+    pub(super) fn new(terminal: &'a Terminal, quiet: Option<Duration>, timeout: Duration) -> Self {
         let shared = &terminal.core().shared;
         let started = Instant::now();
         Self {
             terminal,
             changes: shared.subscribe(),
-            quiet: quiet.min(MAX_WAIT),
+            quiet: quiet
+                .unwrap_or(TerminalOptions::DEFAULT_QUIET)
+                .min(MAX_WAIT),
+            may_interrupt: quiet.is_some(),
             deadline: started + timeout.min(MAX_WAIT),
             started,
             searched_to: shared.model().transcript.end(),
             line_ended: false,
+            busy_at: None,
             last_status: None,
         }
     }
@@ -82,11 +94,11 @@ impl<'a> Wait<'a> {
     }
 
     /// Returns the current status.
-    pub(super) async fn status(&mut self) -> Result<(Status, Prompt), Error> {
+    pub(super) async fn status(&mut self) -> Result<Inference, Error> {
         let end = self.terminal.core().shared.model().transcript.end();
         match self.last_status {
             // A running program may have started to wait without any output.
-            Some((status, prompt, at)) if at == end && status.is_settled() => Ok((status, prompt)),
+            Some((inferred, at)) if at == end && inferred.status.is_settled() => Ok(inferred),
             _ => self.query_status().await,
         }
     }
@@ -102,7 +114,7 @@ impl<'a> Wait<'a> {
                 }
                 model.silence()
             };
-            if silence >= SETTLE_TIME && self.status().await?.0 == Status::Ready {
+            if silence >= SETTLE_TIME && self.status().await?.status == Status::Ready {
                 return Ok(true);
             }
             let settled = match self.last_status {
@@ -143,18 +155,26 @@ impl<'a> Wait<'a> {
                 let last = model.last_output.map(Instant::from_std);
                 (model.transcript.end(), last, model.ended.is_some())
             };
-            let last = last.map_or(self.started, |last| last.max(self.started));
-            let now = Instant::now();
-            if ended || now >= last + self.quiet {
+            if ended {
                 return Ok(true);
+            }
+            let last = last.max(self.busy_at).unwrap_or(self.started);
+            let last = last.max(self.started);
+            let now = Instant::now();
+            if now >= last + self.quiet {
+                if !may_end_early || self.may_interrupt || !self.is_busy().await? {
+                    return Ok(true);
+                }
+                self.busy_at = Some(Instant::now());
+                continue;
             }
             if now >= self.deadline {
                 return Ok(false);
             }
-            let is_known = self.last_status.is_some_and(|(.., at)| at == end);
+            let is_known = self.last_status.is_some_and(|(_, at)| at == end);
             let query = may_end_early && !is_known && self.ended_a_line();
             if query && now >= last + SETTLE_TIME {
-                let is_settled = self.query_status().await?.0.is_settled();
+                let is_settled = self.query_status().await?.status.is_settled();
                 if is_settled && !self.has_more_output().await? {
                     return Ok(true);
                 }
@@ -176,11 +196,16 @@ impl<'a> Wait<'a> {
         self.line_ended
     }
 
-    async fn query_status(&mut self) -> Result<(Status, Prompt), Error> {
+    /// Returns whether a program clearly runs, or has output that is on its way.
+    async fn is_busy(&mut self) -> Result<bool, Error> {
+        Ok(self.query_status().await?.is_busy || self.has_more_output().await?)
+    }
+
+    async fn query_status(&mut self) -> Result<Inference, Error> {
         let end = self.terminal.core().shared.model().transcript.end();
-        let (status, prompt) = self.terminal.status().await?;
-        self.last_status = Some((status, prompt, end));
-        Ok((status, prompt))
+        let inferred = self.terminal.status().await?;
+        self.last_status = Some((inferred, end));
+        Ok(inferred)
     }
 
     /// Returns whether the guest has output that has not arrived here. The

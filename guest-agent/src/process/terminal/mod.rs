@@ -15,6 +15,7 @@
 mod foreground;
 mod modes;
 mod pty;
+mod reading;
 mod requests;
 mod typing;
 mod writers;

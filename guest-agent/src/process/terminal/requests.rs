@@ -1,6 +1,8 @@
 //! Handlers of requests about terminals.
 
-use rustix::fd::OwnedFd;
+use alloc::vec::Vec;
+
+use rustix::{fd::OwnedFd, pty::ptsname};
 use vmcell_wire::{
     Channel, Failure, FailureKind, Outcome, ProcessMode, Selector, Stage, Start, Stdin, StreamId,
     terminal::{AttachTerminal, Foreground, OpenTerminal, Size, TerminalRequest, TerminalState},
@@ -15,6 +17,7 @@ use super::{
     NewTerminal,
     foreground::ForegroundLeader,
     modes::{foreground_group, resize, state},
+    reading::is_read,
     writers::TooManyWriters,
 };
 use crate::{
@@ -34,6 +37,15 @@ pub(super) const ENDED: Failure<'static> = Failure {
     stage: Stage::Terminal,
     text: "the terminal's program has ended",
 };
+
+/// What the agent finds out about a terminal.
+struct Inspection {
+    /// Without the foreground process.
+    settings: TerminalState<'static>,
+    leader: Option<ForegroundLeader>,
+    /// Whether a program is blocked in a read of it.
+    is_read: bool,
+}
 
 impl Agent {
     /// Handles a request about a terminal.
@@ -158,34 +170,45 @@ impl Agent {
         let seen = self.try_inspect_terminal(selector);
         let outcome = match &seen {
             Err(failure) => Outcome::Failed(*failure),
-            Ok((state, leader)) => Outcome::Terminal(TerminalState {
-                foreground: leader.as_ref().map(|leader| Foreground {
-                    pid: leader.pid,
-                    command: &leader.command,
-                    cwd: &leader.cwd,
-                }),
-                ..*state
-            }),
+            Ok(seen) => {
+                let state = TerminalState {
+                    foreground: seen.leader.as_ref().map(|leader| Foreground {
+                        pid: leader.pid,
+                        command: &leader.command,
+                        cwd: &leader.cwd,
+                    }),
+                    ..seen.settings
+                };
+                match seen.is_read {
+                    true => Outcome::TerminalRead(state),
+                    false => Outcome::Terminal(state),
+                }
+            }
         };
         session.close(stream, &outcome)
     }
 
-    /// Returns the settings of a terminal and its foreground process.
     fn try_inspect_terminal(
         &mut self,
         selector: Selector<'_>,
-    ) -> Result<(TerminalState<'static>, Option<ForegroundLeader>), Failure<'static>> {
+    ) -> Result<Inspection, Failure<'static>> {
         let id = self.find_terminal(selector)?;
         let process = self.process(id)?;
         let master = process.terminal_master()?;
-        let state = state(master).map_err(|errno| {
+        let settings = state(master).map_err(|errno| {
             let text = "the settings of the terminal cannot be read";
             Failure::from_errno(raw_errno(errno), Stage::Terminal, text)
         })?;
-        let leader = foreground_group(master).map(ForegroundLeader::of);
+        let group = foreground_group(master);
+        let path = ptsname(master, Vec::new()).unwrap_or_default();
+        let is_read = group.is_some_and(|group| is_read(path.as_bytes(), group));
         // So that the process has no output that is older than this state.
         self.tasks.processes.on_pipe_ready(id, Channel::Stdout);
-        Ok((state, leader))
+        Ok(Inspection {
+            settings,
+            leader: group.map(ForegroundLeader::of),
+            is_read,
+        })
     }
 
     /// Returns the process that a selector names, which must run on a terminal.

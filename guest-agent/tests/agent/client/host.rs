@@ -11,7 +11,7 @@ use vmcell_wire::{
     StreamId, encode,
 };
 
-use super::{Listed, Reply, Spec};
+use super::{Listed, Reply, Spec, TerminalSnapshot};
 
 /// How long to wait for a reply; longer means that something is broken.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(20);
@@ -410,7 +410,12 @@ impl Host {
                             Outcome::Spawned { id, pid } => Reply::Spawned(stream, id, pid),
                             Outcome::Done => Reply::Done(stream),
                             Outcome::EndOfList { more } => Reply::EndOfList(stream, more),
-                            Outcome::Terminal(state) => Reply::Terminal(stream, state.into()),
+                            Outcome::Terminal(state) => {
+                                Reply::Terminal(stream, TerminalSnapshot::new(state, false))
+                            }
+                            Outcome::TerminalRead(state) => {
+                                Reply::Terminal(stream, TerminalSnapshot::new(state, true))
+                            }
                             Outcome::Service(state) => Reply::Service(stream, state.into()),
                             other => panic!("unexpected {other:?}"),
                         }

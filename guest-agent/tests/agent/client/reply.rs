@@ -53,10 +53,12 @@ pub(crate) struct TerminalSnapshot {
     pub(crate) canonical: bool,
     /// The pid, name and working directory of the foreground process.
     pub(crate) foreground: Option<(u32, String, String)>,
+    /// Whether a program is blocked in a read of it.
+    pub(crate) is_read: bool,
 }
 
-impl From<TerminalState<'_>> for TerminalSnapshot {
-    fn from(state: TerminalState<'_>) -> Self {
+impl TerminalSnapshot {
+    pub(crate) fn new(state: TerminalState<'_>, is_read: bool) -> Self {
         let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
         Self {
             size: state.size,
@@ -65,6 +67,7 @@ impl From<TerminalState<'_>> for TerminalSnapshot {
             foreground: state
                 .foreground
                 .map(|leader| (leader.pid, text(leader.command), text(leader.cwd))),
+            is_read,
         }
     }
 }

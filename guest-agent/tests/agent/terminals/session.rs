@@ -129,6 +129,36 @@ fn a_look_tells_who_is_in_the_foreground_and_where() {
 }
 
 #[test]
+fn a_look_tells_whether_a_program_reads() {
+    let agent = RunningAgent::start();
+    let mut host = agent.connect();
+    // What is in the foreground itself, a child of it, by another name.
+    for reads in [
+        "exec cat",
+        "cat; true",
+        "exec cat < /dev/tty",
+        "sleep 1000 | cat /dev/tty",
+    ] {
+        let spec = Spec::new(&["bash", "-c", reads]);
+        let (id, _) = open(&mut host, &spec, UnreadOutput::Block);
+        while !look(&mut host, id).is_read {}
+    }
+    for waits in [
+        "echo there; exec sleep 1000",
+        "echo there; exec cat < <(sleep 1000)",
+        "trap '' TTIN; exec 0< /dev/null; echo there; while :; do :; done",
+    ] {
+        let spec = Spec::new(&["bash", "-c", waits]);
+        let (id, _) = open(&mut host, &spec, UnreadOutput::Block);
+        let stream = attach_writer(&mut host, id, 0, 1);
+        until_printed(&mut host, stream, "there", 1);
+        for _ in 0..20 {
+            assert!(!look(&mut host, id).is_read, "{waits}");
+        }
+    }
+}
+
+#[test]
 fn a_look_tells_a_password_prompt_from_a_line_and_a_key() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();

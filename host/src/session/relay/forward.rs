@@ -11,8 +11,8 @@ use std::{
 use bytes::Bytes;
 use tokio::sync::{Notify, mpsc, watch};
 use vmcell_wire::{
-    Channel, Event, Failure, FailureKind, Outcome, Output, Outputs, Stage, StartEvent, StreamId,
-    WireError,
+    Capabilities, Channel, Event, Failure, FailureKind, Outcome, Output, Outputs, Stage,
+    StartEvent, StreamId, WireError,
     credit::{ReceiveWindow, SendWindow},
     encode,
     limits::MAX_PAYLOAD,
@@ -315,11 +315,16 @@ impl Forwarder {
 }
 
 impl EndedStream {
-    /// Writes the close with the outcome of the stream.
-    pub(super) fn close(&self, out: &mut Vec<u8>) -> Result<(), WireError> {
+    /// Writes the close with the outcome of the stream, for a client with these
+    /// capabilities.
+    pub(super) fn close(&self, out: &mut Vec<u8>, client: Capabilities) -> Result<(), WireError> {
         match &self.outcome {
-            // The client may know an outcome that this program does not.
-            Ok(closing) => encode::close_with_payload(out, self.id, closing.payload()),
+            Ok(closing) => match closing.outcome() {
+                outcome if client.contains(outcome.capability()) => {
+                    encode::close_with_payload(out, self.id, closing.payload())
+                }
+                outcome => encode::close(out, self.id, &outcome.for_host(client)),
+            },
             Err(error) => {
                 let text = error.to_string();
                 let failure = Failure::new(FailureKind::Other, Stage::Request, &text);

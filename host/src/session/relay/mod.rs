@@ -13,8 +13,8 @@ use std::{collections::HashMap, convert::Infallible, sync::Arc};
 use bytes::Bytes;
 use tokio::{net::UnixStream, task::JoinSet};
 use vmcell_wire::{
-    Channel, Decoder, Failure, FailureKind, Hello, Item, Outcome, Peer, Request, Stage, StreamId,
-    WireError, encode, limits::MAX_BUILD,
+    Capabilities, Channel, Decoder, Failure, FailureKind, Hello, Item, Outcome, Peer, Request,
+    Stage, StreamId, WireError, encode, limits::MAX_BUILD,
 };
 
 use super::{
@@ -31,6 +31,7 @@ pub(crate) async fn relay(socket: UnixStream, session: Arc<Session>) {
         session,
         outgoing: outgoing.clone(),
         window: None,
+        capabilities: Capabilities::NONE,
         streams: HashMap::new(),
         tasks: JoinSet::new(),
     };
@@ -58,6 +59,8 @@ struct ClientConnection {
     outgoing: Arc<Outgoing>,
     /// The window of the client's hello. `None` before the hello.
     window: Option<u32>,
+    /// What the client can decode, according to its hello.
+    capabilities: Capabilities,
     streams: HashMap<StreamId, ForwardedStream>,
     tasks: JoinSet<EndedStream>,
 }
@@ -77,7 +80,8 @@ impl ClientConnection {
                         // The VM is gone, which the client learns from the hangup.
                         return Err(error);
                     }
-                    self.send(|out| ended.close(out))?;
+                    let capabilities = self.capabilities;
+                    self.send(|out| ended.close(out, capabilities))?;
                     continue;
                 }
                 readable = socket.readable() => readable?,
@@ -143,9 +147,11 @@ impl ClientConnection {
 
     fn answer_hello(&mut self, hello: &Hello<'_>) -> Result<(), LinkError> {
         self.window = Some(hello.window);
+        self.capabilities = hello.capabilities;
         let peer = self.session.peer();
         let answer = Hello {
-            capabilities: peer.capabilities,
+            // What this program does not know, it cannot forward.
+            capabilities: peer.capabilities.intersection(Capabilities::ALL),
             // It may have grown when it was made safe to print.
             ..Hello::new(
                 truncate_text(&peer.build, MAX_BUILD),

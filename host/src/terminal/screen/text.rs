@@ -17,7 +17,7 @@ impl Display {
             if !self.make_room(1) {
                 return;
             }
-            let (now, rest) = text.split_at(self.room().min(text.len()));
+            let (now, rest) = text.split_at(self.room_for_run().min(text.len()));
             self.insert_if_set(now.len());
             let (column, pen) = (self.cursor.column, self.cursor.pen());
             if let Some(row) = self.active.row(self.cursor.row) {
@@ -63,7 +63,8 @@ impl Display {
             return;
         }
         while missing > 0 && self.make_room(width) {
-            let now = missing.min(self.room().checked_div(width).unwrap_or(0));
+            let fit = self.room_for_run().checked_div(width).unwrap_or(0);
+            let now = missing.min(fit.max(1));
             let columns = now.saturating_mul(width);
             self.insert_if_set(columns);
             let (column, pen) = (self.cursor.column, self.cursor.pen());
@@ -94,6 +95,17 @@ impl Display {
     #[inline]
     fn room(&self) -> usize {
         self.right_edge().saturating_sub(self.cursor.column)
+    }
+
+    /// Returns how many columns of text can be written at once. In insert mode, text
+    /// moves others only from the left margin on.
+    #[inline]
+    fn room_for_run(&self) -> usize {
+        let left = self.margins.columns.start;
+        match self.insert_mode && self.cursor.column < left {
+            true => left.saturating_sub(self.cursor.column),
+            false => self.room(),
+        }
     }
 
     /// Wraps to a new row if the next character has to. Returns false if there is

@@ -16,6 +16,9 @@ pub(crate) struct Evidence<'a> {
     pub(crate) foreground: Option<Foreground<'a>>,
     /// `None` if the guest reports none.
     pub(crate) modes: Option<TtyModes>,
+    /// Whether a program is blocked in a read of the terminal. `None` if the guest
+    /// does not report it.
+    pub(crate) is_read: Option<bool>,
     /// The user's pattern for the prompt.
     pub(crate) prompt: Option<&'a Regex>,
     /// The time since the last input, if nothing was printed since then.

@@ -24,6 +24,9 @@ const INPUT_DELAY: Duration = Duration::from_millis(300);
 /// 5. The user's pattern matches: a shell.
 /// 6. A shell: see [`shell_status`].
 /// 7. Another program: see [`program_status`].
+///
+/// A program that seems to run but is blocked in a read waits for something: that
+/// is not known.
 pub(crate) fn infer(evidence: &Evidence<'_>) -> (Status, Prompt) {
     match evidence.liveness {
         Liveness::Terminated => return (Status::Terminated, Prompt::None),
@@ -33,6 +36,15 @@ pub(crate) fn infer(evidence: &Evidence<'_>) -> (Status, Prompt) {
     if evidence.unanswered.is_some_and(|since| since < INPUT_DELAY) {
         return (Status::Running, Prompt::None);
     }
+    match infer_from_screen(evidence) {
+        (Status::Running, _) if evidence.is_read == Some(true) => {
+            (Status::Unknown, Prompt::Unknown)
+        }
+        inferred => inferred,
+    }
+}
+
+fn infer_from_screen(evidence: &Evidence<'_>) -> (Status, Prompt) {
     if let Some(TtyModes {
         echo: false,
         canonical: true,
@@ -166,6 +178,14 @@ fn is_repl(command: &str) -> bool {
 }
 
 impl Evidence<'_> {
+    /// Returns whether a program that seems to run does not use the terminal for
+    /// input: it is not full-screen, has left the modes as a shell sets them for
+    /// commands, and is not blocked in a read.
+    pub(crate) fn is_busy(&self) -> bool {
+        let has_default_modes = self.modes.is_some_and(|tty| tty.canonical && tty.echo);
+        !self.alternate && has_default_modes && self.is_read == Some(false)
+    }
+
     /// Returns whether the program reads single keys.
     fn reads_keys(&self) -> bool {
         self.modes.is_some_and(|tty| !tty.canonical)

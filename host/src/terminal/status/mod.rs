@@ -44,6 +44,15 @@ pub enum Status {
     Terminated,
 }
 
+/// What was inferred about a terminal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Inference {
+    pub(crate) status: Status,
+    pub(crate) prompt: Prompt,
+    /// Whether a program clearly runs: see [`Evidence::is_busy`].
+    pub(crate) is_busy: bool,
+}
+
 /// The kind of prompt at the cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]

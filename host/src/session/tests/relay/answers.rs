@@ -1,5 +1,7 @@
 //! The answers that a client gets.
 
+use vmcell_wire::terminal::{Size, TerminalState};
+
 use super::*;
 
 #[tokio::test]
@@ -289,3 +291,41 @@ async fn a_client_can_attach_to_an_agent_with_a_name_that_is_not_safe() {
     let client = new_client(&session).await;
     settle_client(&client, &mut guest).await;
 }
+
+#[tokio::test]
+async fn an_older_client_gets_only_outcomes_that_it_knows() {
+    let (session, mut guest) = owner().await;
+    let mut raw = RawClient::new(&session);
+    let older = Hello {
+        capabilities: Capabilities::PROCESSES,
+        ..Hello::new("vmcell 0.0.1", WINDOW, [0; 16])
+    };
+    raw.send(&frames(|out| encode::hello(out, &older).unwrap()))
+        .await;
+    assert_eq!(raw.recv().await, Some(FromRelay::Hello(BOOT_ID)));
+    for (outcome, received) in [
+        (Outcome::Done, Ok(())),
+        (Outcome::DiskClean, Ok(())),
+        (
+            Outcome::Terminal(TERMINAL_STATE),
+            Err(FailureKind::Unsupported),
+        ),
+    ] {
+        raw.ask(1, &Request::Ping).await;
+        let Some(FromHost::Open(id)) = guest.recv().await else {
+            panic!("no ping came");
+        };
+        guest.send(&close(id, &outcome)).await;
+        assert_eq!(raw.recv().await, Some(FromRelay::Closed(received)));
+    }
+}
+
+const TERMINAL_STATE: TerminalState<'_> = TerminalState {
+    size: Size {
+        columns: 80,
+        rows: 24,
+    },
+    echo: true,
+    canonical: true,
+    foreground: None,
+};

@@ -36,6 +36,13 @@ fn text_right_of_the_margins_wraps_at_the_last_column() {
 }
 
 #[test]
+fn insert_mode_moves_text_from_the_left_margin_on() {
+    between("\x1b[4h\x1b[2;1HXYZW", &[(1, "XYZW236789")]);
+    between("\x1b[4h\x1b[2;1HX\x1b[3b", &[(1, "XXXX236789")]);
+    between("\x1b[4h\x1b[2;8HXY", &[(1, "0123456XY9")]);
+}
+
+#[test]
 fn the_cursor_stops_at_the_margins() {
     for (printed, row) in [
         ("\x1b[2;5H\rx", "01x3456789"),

@@ -42,6 +42,7 @@ fn evidence<'a>(command: &'a str, modes: TtyModes, before: &'a str) -> Evidence<
             is_initial: command == "bash",
         }),
         modes: Some(modes),
+        is_read: Some(false),
         prompt: None,
         unanswered: None,
     }
@@ -219,4 +220,39 @@ proptest! {
         });
         prop_assert_eq!(status == Status::Password, canonical && !echo);
     }
+}
+
+#[test]
+fn a_program_that_seems_to_run_but_reads_is_not_known() {
+    for (command, before) in [
+        ("cat", ""),
+        ("ed", ""),
+        ("bash", "Name: "),
+        ("make", "50 %"),
+    ] {
+        let runs = evidence(command, COOKED, before);
+        assert_eq!(infer(&runs).0, Status::Running, "{command}");
+        assert!(runs.is_busy());
+        let reads = Evidence {
+            is_read: Some(true),
+            ..runs.clone()
+        };
+        assert_eq!(infer(&reads).0, Status::Unknown, "{command}");
+        assert!(!reads.is_busy());
+        // Its answer to what was just typed is still to come.
+        let typed = Evidence {
+            unanswered: Some(Duration::from_millis(10)),
+            ..reads
+        };
+        assert_eq!(infer(&typed).0, Status::Running, "{command}");
+        // An older agent does not report it.
+        let unknown = Evidence {
+            is_read: None,
+            ..runs
+        };
+        assert_eq!(infer(&unknown).0, Status::Running, "{command}");
+        assert!(!unknown.is_busy());
+    }
+    assert!(!full_screen("top", "").is_busy());
+    assert!(!evidence("fzf", RAW, "> ").is_busy());
 }
