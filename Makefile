@@ -57,6 +57,9 @@ features: tools ## Check each library without features, with each feature alone,
 		cargo clippy --package vmcell-agent --no-default-features --features "$$features" -- -D warnings && \
 		cargo test --package vmcell-agent --no-default-features --features "$$features" --test embedded || exit; \
 	done
+	for features in '' tokio; do \
+		cargo clippy --package vmcell-rootfs --features "$$features" -- -D warnings || exit; \
+	done
 	for features in '' archive serde terminal conformance; do \
 		cargo clippy --package vmcell --no-default-features --features "$$features" -- -D warnings || exit; \
 	done

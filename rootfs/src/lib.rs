@@ -40,6 +40,8 @@
 #![warn(missing_docs)]
 
 mod archive;
+#[cfg(feature = "tokio")]
+mod background;
 mod cache;
 mod debugfs;
 mod digest;

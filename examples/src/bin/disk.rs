@@ -11,7 +11,7 @@ use vmcell::{
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let here = tempfile::tempdir()?;
-    let image = vmcell_rootfs::recipe::base().cached()?.path;
+    let image = vmcell_rootfs::recipe::base().cached_async().await?.path;
     let cache = image.parent().unwrap_or(&image).to_owned();
     let work = here.path().join("work.qcow2");
     // Copy-on-write, in a millisecond.

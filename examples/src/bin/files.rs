@@ -10,7 +10,7 @@ async fn main() -> anyhow::Result<()> {
     std::fs::create_dir(&project)?;
     std::fs::write(project.join("words"), "b\na\n")?;
 
-    let image = vmcell_rootfs::recipe::base().cached()?.path;
+    let image = vmcell_rootfs::recipe::base().cached_async().await?.path;
     let vm = Vm::builder().image(image).memory_mib(256).start().await?;
     let files = vm.files().at("/workspace");
     files.push(&project, "").exclude("target/").run().await?;

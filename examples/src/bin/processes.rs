@@ -4,7 +4,7 @@ use vmcell::{Command, ExecEvent, ReadFrom, Vm, printable};
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
-    let image = vmcell_rootfs::recipe::base().cached()?.path;
+    let image = vmcell_rootfs::recipe::base().cached_async().await?.path;
     let vm = Vm::builder().image(image).memory_mib(256).start().await?;
     let server = Command::shell("echo started; sleep 1000 & exec httpd -f -p 8080")
         .memory_max(64 << 20)

@@ -12,7 +12,7 @@ use vmcell::{
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
-    let image = vmcell_rootfs::recipe::base().cached()?.path;
+    let image = vmcell_rootfs::recipe::base().cached_async().await?.path;
     let vm = Vm::builder().image(image).memory_mib(256).start().await?;
     vm.files()
         .write("/srv/index.html", "hello from the guest\n")

@@ -184,6 +184,29 @@ impl Base {
         Cache::user()?.image(self)
     }
 
+    /// As [`Base::cached`], for asynchronous programs: the work is done on a thread of
+    /// tokio for blocking work.
+    ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), vmcell_rootfs::Error> {
+    /// let image = vmcell_rootfs::recipe::base().cached_async().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Base::cached`].
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, the image is still built and cached.
+    #[cfg(feature = "tokio")]
+    pub async fn cached_async(&self) -> Result<CachedImage, Error> {
+        crate::background::cached(self.clone()).await
+    }
+
     /// Returns the image in the user's cache, and builds it with progress reports if needed.
     ///
     /// ```no_run

@@ -1,7 +1,5 @@
 //! Prompts for passwords and answers.
 
-use std::time::Duration;
-
 use vmcell::{
     Command,
     terminal::{Prompt, Status, TerminalOptions},
