@@ -82,6 +82,25 @@ fn bytes_have_the_meaning_of_characters() {
 
 proptest! {
     #[test]
+    fn parts_of_control_sequences_can_be_skipped(text in "[\x1b\\[\\]0-9;? m\x18\x07Pé\n]{0,40}") {
+        let (mut skipping, mut stepping) = (Tokenizer::default(), Tokenizer::default());
+        let mut skipped = 0usize;
+        for (position, next) in text.char_indices() {
+            let token = stepping.step(next);
+            if skipped == 0 {
+                skipped = skipping.csi_parts(&text.as_bytes()[position..]);
+            }
+            if skipped > 0 {
+                prop_assert_eq!(token, Token::Part(SequenceKind::Csi));
+                skipped -= 1;
+            } else {
+                prop_assert_ne!(token, Token::Part(SequenceKind::Csi));
+                prop_assert_eq!(skipping.step(next), token);
+            }
+        }
+    }
+
+    #[test]
     fn any_cuts_decode_to_the_same_text(
         bytes in prop_oneof![
             prop::collection::vec(any::<u8>(), 0..40),

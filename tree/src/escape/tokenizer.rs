@@ -94,6 +94,19 @@ impl Tokenizer {
         token
     }
 
+    /// Returns how many of the next bytes are parameters or intermediates of an
+    /// incomplete control sequence. They may be skipped instead of taken one by one:
+    /// each is a [`Part`](Token::Part), and the next character means the same after
+    /// them.
+    #[inline]
+    pub fn csi_parts(&self, next: &[u8]) -> usize {
+        let is_other = |byte: &u8| !matches!(byte, b' '..=b'?');
+        match self.state {
+            State::Csi => next.iter().position(is_other).unwrap_or(next.len()),
+            _ => 0,
+        }
+    }
+
     /// Returns whether no sequence is incomplete.
     #[inline]
     pub fn is_ground(&self) -> bool {

@@ -41,6 +41,10 @@ impl Parser {
                 let (plain, rest) = text.split_at(plain_length(text.as_bytes()));
                 display.write_ascii(plain.as_bytes());
                 text = rest;
+            } else {
+                let (parts, rest) = text.split_at(self.tokenizer.csi_parts(text.as_bytes()));
+                parts.chars().for_each(|next| self.sequence.push(next));
+                text = rest;
             }
             let mut characters = text.chars();
             let Some(next) = characters.next() else {
