@@ -71,10 +71,13 @@ pub(crate) fn what_the_program_does_not_allow_is_not_announced_and_is_rejected(m
 
 pub(crate) fn what_is_not_compiled_in_is_not_announced_and_is_rejected(mode: Mode) {
     let mut program = RunningProgram::start(mode);
-    let missing = absent().fold(
+    let mut missing = absent().fold(
         Capabilities::POWER_OFF | Capabilities::CLOCK,
         |missing, request| missing | request.capability(),
     );
+    if missing.contains(Capabilities::TERMINALS) {
+        missing = missing | Capabilities::TERMINAL_READS;
+    }
     assert_eq!(
         program.host.capabilities,
         Capabilities::ALL.difference(missing)
