@@ -75,6 +75,7 @@ impl Terminal {
             status,
             prompt,
             is_busy: status == Status::Running && evidence.is_busy(),
+            is_unanswered: evidence.is_unanswered(),
         }
     }
 }

@@ -26,6 +26,8 @@ pub(super) struct Wait<'a> {
     /// Whether a line has ended since the start. Output before that may be the
     /// rest of a prompt, or of the echo.
     line_ended: bool,
+    /// Whether a line was entered, which every line editor echoes.
+    entered: bool,
     /// When a program was last seen to run at the end of a quiet time.
     busy_at: Option<Instant>,
     /// What was inferred last, and the end of the transcript at that time.
@@ -74,9 +76,16 @@ impl<'a> Wait<'a> {
             started,
             searched_to: shared.model().transcript.end(),
             line_ended: false,
+            entered: false,
             busy_at: None,
             last_status: None,
         }
+    }
+
+    /// Waits also until a line editor has echoed the line that is entered.
+    pub(super) fn after_line(mut self) -> Self {
+        self.entered = true;
+        self
     }
 
     pub(super) fn deadline(&self) -> Instant {
@@ -196,9 +205,12 @@ impl<'a> Wait<'a> {
         self.line_ended
     }
 
-    /// Returns whether a program clearly runs, or has output that is on its way.
+    /// Returns whether a program clearly runs, has not seen the line that was
+    /// entered, or has output that is on its way.
     async fn is_busy(&mut self) -> Result<bool, Error> {
-        Ok(self.query_status().await?.is_busy || self.has_more_output().await?)
+        let inferred = self.query_status().await?;
+        let is_unseen = self.entered && inferred.is_unanswered;
+        Ok(inferred.is_busy || is_unseen || self.has_more_output().await?)
     }
 
     async fn query_status(&mut self) -> Result<Inference, Error> {

@@ -186,6 +186,11 @@ impl Evidence<'_> {
         !self.alternate && has_default_modes && self.is_read == Some(false)
     }
 
+    /// Returns whether a line editor has not echoed the last input.
+    pub(crate) fn is_unanswered(&self) -> bool {
+        !self.alternate && self.edits_line() && self.unanswered.is_some()
+    }
+
     /// Returns whether the program reads single keys.
     fn reads_keys(&self) -> bool {
         self.modes.is_some_and(|tty| !tty.canonical)

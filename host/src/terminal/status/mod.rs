@@ -51,6 +51,8 @@ pub(crate) struct Inference {
     pub(crate) prompt: Prompt,
     /// Whether a program clearly runs: see [`Evidence::is_busy`].
     pub(crate) is_busy: bool,
+    /// Whether a line editor has not echoed the last input.
+    pub(crate) is_unanswered: bool,
 }
 
 /// The kind of prompt at the cursor.

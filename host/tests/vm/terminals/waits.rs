@@ -2,10 +2,21 @@
 
 use std::time::Duration;
 
-use vmcell::terminal::Status;
+use vmcell::{
+    Vm,
+    terminal::{Status, Terminal, TerminalOptions},
+};
 
-use super::{open_shell, start_debian};
+use super::{TEST_TIMEOUT, start_debian, wait_for_prompt};
 use crate::start;
+
+/// Opens a shell without a quiet time.
+async fn open_shell(vm: &Vm) -> Terminal {
+    let options = TerminalOptions::new().timeout(TEST_TIMEOUT);
+    let terminal = vm.terminals().open(options).await.unwrap();
+    wait_for_prompt(&terminal).await;
+    terminal
+}
 
 #[tokio::test]
 async fn a_silent_program_is_waited_for_until_it_ends() {
