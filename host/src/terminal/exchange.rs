@@ -150,7 +150,7 @@ impl<'a> Exchange<'a> {
         // Created before the input is sent, so that it misses no output.
         let mut wait = Wait::new(terminal, self.quiet, self.timeout);
         if matches!(&action, Action::Type(bytes, _) if bytes.ends_with(b"\r")) {
-            wait = wait.after_line();
+            wait = wait.for_line();
         }
         let in_time = match ended {
             // The program takes no input any more; the status reports it.

@@ -75,7 +75,7 @@ impl Terminal {
             status,
             prompt,
             is_busy: status == Status::Running && evidence.is_busy(),
-            is_unanswered: evidence.is_unanswered(),
+            edits_line: !evidence.alternate && evidence.edits_line(),
         }
     }
 }

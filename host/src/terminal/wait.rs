@@ -26,8 +26,8 @@ pub(super) struct Wait<'a> {
     /// Whether a line has ended since the start. Output before that may be the
     /// rest of a prompt, or of the echo.
     line_ended: bool,
-    /// Whether a line was entered, which every line editor echoes.
-    entered: bool,
+    /// Whether a line is entered, whose end every line editor echoes.
+    enters_line: bool,
     /// When a program was last seen to run at the end of a quiet time.
     busy_at: Option<Instant>,
     /// What was inferred last, and the end of the transcript at that time.
@@ -76,15 +76,15 @@ impl<'a> Wait<'a> {
             started,
             searched_to: shared.model().transcript.end(),
             line_ended: false,
-            entered: false,
+            enters_line: false,
             busy_at: None,
             last_status: None,
         }
     }
 
-    /// Waits also until a line editor has echoed the line that is entered.
-    pub(super) fn after_line(mut self) -> Self {
-        self.entered = true;
+    /// Waits also until a line editor has echoed the end of the line that is entered.
+    pub(super) fn for_line(mut self) -> Self {
+        self.enters_line = true;
         self
     }
 
@@ -205,12 +205,12 @@ impl<'a> Wait<'a> {
         self.line_ended
     }
 
-    /// Returns whether a program clearly runs, has not seen the line that was
+    /// Returns whether a program clearly runs, has not taken the line that was
     /// entered, or has output that is on its way.
     async fn is_busy(&mut self) -> Result<bool, Error> {
         let inferred = self.query_status().await?;
-        let is_unseen = self.entered && inferred.is_unanswered;
-        Ok(inferred.is_busy || is_unseen || self.has_more_output().await?)
+        let awaits_echo = self.enters_line && inferred.edits_line && !self.ended_a_line();
+        Ok(inferred.is_busy || awaits_echo || self.has_more_output().await?)
     }
 
     async fn query_status(&mut self) -> Result<Inference, Error> {

@@ -1,15 +1,10 @@
-use std::{
-    ffi::OsString,
-    fmt,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{ffi::OsString, fmt, sync::Arc, time::Duration};
 
 use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch},
+    sync::{Semaphore, mpsc, watch},
     time::timeout,
 };
-use vmcell_wire::{Outcome, ProcessMode, Request};
+use vmcell_wire::{Outcome, ProcessMode};
 
 use super::{
     End, Health, VmBuilder, VmEnd, VmInfo, VmState, attached, driver::EndRequest,
@@ -29,7 +24,7 @@ use crate::{
     port::{Ports, PublishedPorts},
     process::{Command, ExecFailure, ExecStream, Input, Output, Process, ProcessId, Processes},
     service::Services,
-    session::{Closing, LinkError, OpenError, Session, Stream, StreamEvent},
+    session::Session,
     vmm::VmmKiller,
 };
 
@@ -70,7 +65,7 @@ use crate::{
 /// ```
 #[derive(Clone)]
 pub struct Vm {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
 }
 
 pub(super) struct Shared {
@@ -482,47 +477,12 @@ impl Vm {
         }
     }
 
-    /// How many requests on files run at once. More have to wait.
-    pub(super) const FILE_PERMITS: usize = 32;
-
-    /// Waits until another request on files may start.
-    pub(crate) async fn file_permit(&self) -> Option<OwnedSemaphorePermit> {
-        let permits = self.shared.file_permits.clone();
-        // The semaphore is never closed.
-        permits.acquire_owned().await.ok()
-    }
-
-    pub(crate) fn session(&self) -> &Session {
-        &self.shared.session
-    }
-
-    /// Returns the session, for tasks that must not keep the VM running.
-    pub(crate) fn shared_session(&self) -> Arc<Session> {
-        self.shared.session.clone()
-    }
-
     /// Fails with [`Error::NotOwner`] on an attached handle.
     fn check_owner(&self, doing: &'static str) -> Result<(), Error> {
         match self.shared.control {
             Control::Owner { .. } => Ok(()),
             Control::Attached(_) => Err(Error::NotOwner { doing }),
         }
-    }
-
-    /// Fails with [`Error::Gone`] if the VM has ended or was killed.
-    pub(crate) fn check_running(&self) -> Result<(), Error> {
-        match self.state() {
-            VmState::Ended(VmEnd { reason, .. }) | VmState::Killing(reason) => {
-                Err(Error::Gone(reason))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Opens a stream with a request.
-    pub(crate) fn open(&self, request: &Request<'_>) -> Result<Stream, Error> {
-        let opened = self.shared.session.open(request);
-        opened.map_err(|error| self.open_error(error))
     }
 
     async fn request_end(&self, end_request: EndRequest) -> Result<VmEnd, Error> {
@@ -543,50 +503,6 @@ impl Vm {
                     None => Ok(self.ended().await),
                 }
             }
-        }
-    }
-
-    async fn ping(&self) -> Option<Duration> {
-        let asked = Instant::now();
-        let mut stream = self.shared.session.open(&Request::Ping).ok()?;
-        match stream.next().await {
-            Ok(StreamEvent::Closed(closing)) if closing.outcome() == Outcome::Pong => {
-                Some(asked.elapsed())
-            }
-            _ => None,
-        }
-    }
-
-    /// Sends a request that is answered by its outcome alone.
-    pub(crate) async fn request(&self, request: &Request<'_>) -> Result<Closing, Error> {
-        self.outcome(&mut self.open(request)?).await
-    }
-
-    /// Waits for the outcome of a request that is answered by it alone.
-    pub(crate) async fn outcome(&self, stream: &mut Stream) -> Result<Closing, Error> {
-        match self.explained(stream.next().await).await? {
-            StreamEvent::Closed(closing) => Ok(closing),
-            _ => Err(Error::unexpected_reply()),
-        }
-    }
-
-    pub(crate) fn open_error(&self, error: OpenError) -> Error {
-        match (error, self.state()) {
-            (OpenError::TooLarge, _) => {
-                Error::Invalid("arguments and environment are larger than 256 KiB".to_owned())
-            }
-            (OpenError::Unsupported(feature), _) => Error::Unsupported {
-                feature: feature.names().next().unwrap_or("the request"),
-                agent: self.shared.session.peer().build.clone(),
-            },
-            (OpenError::Full, _) => Error::Busy("too many commands run at once in this VM"),
-            (_, VmState::Ended(VmEnd { reason, .. }) | VmState::Killing(reason)) => {
-                Error::Gone(reason)
-            }
-            (OpenError::Link(error @ LinkError::Violation(_)), _) => {
-                Error::Transport(error.to_string())
-            }
-            (OpenError::Link(_), _) => Error::Gone(End::Died),
         }
     }
 }

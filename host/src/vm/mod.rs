@@ -11,6 +11,7 @@ mod lost_link;
 #[cfg(test)]
 mod on_session;
 mod power_off;
+mod requests;
 mod start;
 mod state;
 mod stream;

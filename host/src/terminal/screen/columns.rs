@@ -1,4 +1,6 @@
-use super::{display::Display, margins::Margins};
+use std::ops::Range;
+
+use super::{display::Display, margins::Margins, row::Row, style::Colour};
 
 /// Inserting and deleting columns of all rows between the margins.
 impl Display {
@@ -39,23 +41,30 @@ impl Display {
     }
 
     fn move_right_from(&mut self, column: usize, count: usize) {
-        let (background, columns) = (self.background(), self.columns());
-        let end = self.margins.columns.end;
-        if self.can_move_columns() {
-            let rows = self.active.rows.get_mut(self.margins.rows.clone());
-            for row in rows.into_iter().flatten() {
-                row.insert(column..end, count, background, columns);
-            }
-        }
+        self.change_from(column, |row, range, background, columns| {
+            row.insert(range, count, background, columns);
+        });
     }
 
     fn move_left_from(&mut self, column: usize, count: usize) {
+        self.change_from(column, |row, range, background, columns| {
+            row.delete(range, count, background, columns);
+        });
+    }
+
+    /// Changes the cells from a column to the right margin in all rows between the
+    /// margins. `change` gets their range, a background and the width of the screen.
+    fn change_from(
+        &mut self,
+        column: usize,
+        change: impl Fn(&mut Row, Range<usize>, Colour, usize),
+    ) {
         let (background, columns) = (self.background(), self.columns());
         let end = self.margins.columns.end;
         if self.can_move_columns() {
             let rows = self.active.rows.get_mut(self.margins.rows.clone());
             for row in rows.into_iter().flatten() {
-                row.delete(column..end, count, background, columns);
+                change(row, column..end, background, columns);
             }
         }
     }

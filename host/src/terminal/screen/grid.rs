@@ -78,10 +78,7 @@ impl Grid {
         };
         let kept = rows.len().saturating_sub(count);
         for row in 0..kept {
-            let (above, below) = rows.split_at_mut(row.saturating_add(count));
-            if let (Some(upper), Some(lower)) = (above.get_mut(row), below.first_mut()) {
-                upper.swap(lower, columns.clone());
-            }
+            swap_columns(rows, row, count, columns.clone());
         }
         for row in rows.iter_mut().skip(kept) {
             row.erase(columns.clone(), background, self.columns);
@@ -101,10 +98,7 @@ impl Grid {
         };
         let kept = rows.len().saturating_sub(count);
         for row in (0..kept).rev() {
-            let (above, below) = rows.split_at_mut(row.saturating_add(count));
-            if let (Some(upper), Some(lower)) = (above.get_mut(row), below.first_mut()) {
-                lower.swap(upper, columns.clone());
-            }
+            swap_columns(rows, row, count, columns.clone());
         }
         for row in rows.iter_mut().take(count) {
             row.erase(columns.clone(), background, self.columns);
@@ -135,5 +129,13 @@ impl Grid {
         self.rows.resize_with(rows, Row::default);
         self.columns = columns;
         above
+    }
+}
+
+/// Exchanges the cells of some columns of a row with those of a row below it.
+fn swap_columns(rows: &mut [Row], row: usize, distance: usize, columns: Range<usize>) {
+    let (above, below) = rows.split_at_mut(row.saturating_add(distance));
+    if let (Some(upper), Some(lower)) = (above.get_mut(row), below.first_mut()) {
+        upper.swap(lower, columns);
     }
 }

@@ -186,11 +186,6 @@ impl Evidence<'_> {
         !self.alternate && has_default_modes && self.is_read == Some(false)
     }
 
-    /// Returns whether a line editor has not echoed the last input.
-    pub(crate) fn is_unanswered(&self) -> bool {
-        !self.alternate && self.edits_line() && self.unanswered.is_some()
-    }
-
     /// Returns whether the program reads single keys.
     fn reads_keys(&self) -> bool {
         self.modes.is_some_and(|tty| !tty.canonical)
@@ -198,7 +193,7 @@ impl Evidence<'_> {
 
     /// Returns whether the program reads single keys and echoes them itself, as
     /// line editors do.
-    fn edits_line(&self) -> bool {
+    pub(crate) fn edits_line(&self) -> bool {
         self.modes.is_some_and(|tty| !tty.canonical && !tty.echo)
     }
 

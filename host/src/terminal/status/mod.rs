@@ -51,8 +51,8 @@ pub(crate) struct Inference {
     pub(crate) prompt: Prompt,
     /// Whether a program clearly runs: see [`Evidence::is_busy`].
     pub(crate) is_busy: bool,
-    /// Whether a line editor has not echoed the last input.
-    pub(crate) is_unanswered: bool,
+    /// Whether a line editor reads the input.
+    pub(crate) edits_line: bool,
 }
 
 /// The kind of prompt at the cursor.

@@ -21,9 +21,6 @@ use crate::builder;
 /// Long, because programs are slow under emulation.
 const TEST_TIMEOUT: Duration = Duration::from_secs(240);
 
-/// How long a slow program may print nothing.
-const QUIET: Duration = Duration::from_secs(30);
-
 /// For operations without output, or whose output is awaited in another way.
 const SHORT: Duration = Duration::from_millis(100);
 
@@ -42,8 +39,7 @@ async fn open_shell(vm: &Vm) -> Terminal {
 }
 
 async fn open(vm: &Vm, options: TerminalOptions) -> Terminal {
-    // On a busy machine output can pause for long.
-    let options = options.timeout(TEST_TIMEOUT).quiet(QUIET);
+    let options = options.timeout(TEST_TIMEOUT);
     vm.terminals().open(options).await.unwrap()
 }
 

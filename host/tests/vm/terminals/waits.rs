@@ -2,21 +2,10 @@
 
 use std::time::Duration;
 
-use vmcell::{
-    Vm,
-    terminal::{Status, Terminal, TerminalOptions},
-};
+use vmcell::terminal::Status;
 
-use super::{TEST_TIMEOUT, start_debian, wait_for_prompt};
+use super::{open_shell, start_debian};
 use crate::start;
-
-/// Opens a shell without a quiet time.
-async fn open_shell(vm: &Vm) -> Terminal {
-    let options = TerminalOptions::new().timeout(TEST_TIMEOUT);
-    let terminal = vm.terminals().open(options).await.unwrap();
-    wait_for_prompt(&terminal).await;
-    terminal
-}
 
 #[tokio::test]
 async fn a_silent_program_is_waited_for_until_it_ends() {
