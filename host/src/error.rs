@@ -4,6 +4,7 @@ use vmcell_wire::pattern::PatternError;
 
 use crate::disk::image::ImageError;
 use crate::{
+    backend::Feature,
     files::FileFailure,
     patch::{Mismatch, PatchError},
     port::PortError,
@@ -93,6 +94,44 @@ pub enum Error {
         reason: BootFailure,
         /// The end of what the guest's kernel printed, made safe to print.
         console: String,
+    },
+
+    /// The backend of the VM cannot do this with a VM. Its
+    /// [health](crate::backend::Backend::health) lists what it can do.
+    #[error("the backend {backend} cannot {feature} a VM: {remedy}")]
+    BackendLacks {
+        /// The name of the backend.
+        backend: String,
+        /// What it cannot do.
+        feature: Feature,
+        /// What to do.
+        remedy: &'static str,
+    },
+
+    /// The VMM did not do what it was asked to do with a running VM. The VM is as it
+    /// was before, as far as the VMM says.
+    #[error("the VMM could not {doing}: {reason}")]
+    Control {
+        /// What it was asked to do.
+        doing: &'static str,
+        /// Why it did not.
+        reason: String,
+    },
+
+    /// The VM is [paused](crate::Vm::pause_with), and requests are refused meanwhile;
+    /// resume it.
+    #[error("the VM is paused: resume it first")]
+    Paused,
+
+    /// The program that owns the VM could not do what this one asked it to.
+    #[error("the program that owns the VM {id:?} could not {doing}: {reason}")]
+    OwnerFailed {
+        /// The id of the VM.
+        id: String,
+        /// What it was asked to do.
+        doing: &'static str,
+        /// Why it could not.
+        reason: String,
     },
 
     /// The VM has ended: it was stopped or killed, or it died.
@@ -275,6 +314,10 @@ impl Error {
             Self::BackendPanicked { .. } => "backend-panicked",
             Self::Host { .. } => "host",
             Self::Boot { .. } => "boot",
+            Self::BackendLacks { .. } => "backend-lacks",
+            Self::Control { .. } => "control",
+            Self::Paused => "paused",
+            Self::OwnerFailed { .. } => "owner-failed",
             Self::Gone(_) => "gone",
             Self::NoSuchVm { .. } => "no-such-vm",
             Self::OwnerNotAnswering { .. } => "owner-not-answering",

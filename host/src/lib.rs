@@ -87,7 +87,9 @@ pub use process::{
     OutputKind, OverflowPolicy, Process, ProcessId, ProcessInfo, ProcessSelector, Processes,
     ReadFrom, Resource, Signal, Truncation, UnknownSignal,
 };
-pub use vm::{End, EndKind, Health, Vm, VmBuilder, VmDetails, VmEnd, VmInfo, VmState, VmStatus};
+pub use vm::{
+    End, EndKind, Health, Vm, VmBuilder, VmDetails, VmEnd, VmInfo, VmState, VmStatus, WhilePaused,
+};
 #[doc(inline)]
 pub use vmcell_disk as disk;
 pub use vmcell_tree::{

@@ -1,10 +1,16 @@
 use std::{io, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use tokio::{io::AsyncWriteExt, net::UnixStream, sync::Semaphore, task::JoinSet, time::timeout};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::UnixStream,
+    sync::Semaphore,
+    task::JoinSet,
+    time::timeout,
+};
 
 use super::{
-    BaselineSlot, ControlRequest, VmName, VmSummary, end_record,
+    BaselineSlot, ControlRequest, PauseNotice, VmName, VmSummary, change_record, end_record,
     listener::{ConnectOutcome, Connection, Listener, our_listeners},
 };
 use crate::vm::VmEnd;
@@ -73,9 +79,40 @@ impl AttachClient {
         BaselineSlot::receive(&mut self.socket).await
     }
 
-    /// Requests to stop, kill or only watch the VM, and waits until it has ended.
-    /// Returns an unknown end if the owner is gone without reporting one; the VM
-    /// is gone with it.
+    /// Requests to pause or resume the VM. Returns the owner's error if it cannot.
+    pub(crate) async fn change(
+        mut self,
+        request: ControlRequest,
+    ) -> io::Result<Result<(), String>> {
+        self.socket.write_all(&[request as u8]).await?;
+        change_record::receive(&mut self.socket).await
+    }
+
+    /// Waits until the VM has ended. Calls `on_pause` when it is paused or resumed. The
+    /// end is unknown if the owner is gone.
+    pub(crate) async fn watch(
+        mut self,
+        mut on_pause: impl FnMut(PauseNotice),
+    ) -> io::Result<VmEnd> {
+        self.socket
+            .write_all(&[ControlRequest::Watch as u8])
+            .await?;
+        loop {
+            let Ok(byte) = self.socket.read_u8().await else {
+                return Ok(VmEnd::unknown());
+            };
+            match PauseNotice::from_byte(byte) {
+                Some(notice) => on_pause(notice),
+                None => {
+                    let end = end_record::receive_after(byte, &mut self.socket).await;
+                    return Ok(end.unwrap_or(VmEnd::unknown()));
+                }
+            }
+        }
+    }
+
+    /// Requests to stop or kill the VM, and waits until it has ended. Returns an
+    /// unknown end if the owner is gone without reporting one; the VM is gone with it.
     pub(crate) async fn control(mut self, request: ControlRequest) -> io::Result<VmEnd> {
         self.socket.write_all(&[request as u8]).await?;
         let end = end_record::receive(&mut self.socket).await;

@@ -19,11 +19,14 @@
 //!     |----------------------------------------->|
 //!     |   Attach: the wire protocol, relayed     |
 //!     |   Stop, Kill, Watch: how the VM ended,   |
-//!     |     when it has                          |
+//!     |     when it has; for Watch also when it  |
+//!     |     is paused and resumed                |
+//!     |   Pause, Resume: whether it is done      |
 //!     |   Baseline: length (u64 le), the bytes   |
 //! ```
 
 mod baseline;
+mod change_record;
 mod client;
 mod end_record;
 mod listener;
@@ -52,8 +55,35 @@ pub(crate) enum ControlRequest {
     Kill = b'k',
     /// Send the baseline.
     Baseline = b'b',
-    /// Report how the VM ends.
+    /// Report how the VM ends, and when it is paused and resumed.
     Watch = b'w',
+    /// Pause the VM; requests wait.
+    Pause = b'p',
+    /// Pause the VM; requests are refused.
+    PauseAndRefuse = b'f',
+    /// Resume the VM.
+    Resume = b'r',
+}
+
+/// What the owner tells a client that watches the VM, before its end. None of these bytes
+/// begins the record of an end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum PauseNotice {
+    /// It is paused; requests wait.
+    Paused = b'P',
+    /// It is paused; requests are refused.
+    Refusing = b'F',
+    /// It runs.
+    Running = b'R',
+}
+
+impl PauseNotice {
+    fn from_byte(byte: u8) -> Option<Self> {
+        [Self::Paused, Self::Refusing, Self::Running]
+            .into_iter()
+            .find(|notice| *notice as u8 == byte)
+    }
 }
 
 impl ControlRequest {
@@ -64,6 +94,9 @@ impl ControlRequest {
             Self::Kill,
             Self::Baseline,
             Self::Watch,
+            Self::Pause,
+            Self::PauseAndRefuse,
+            Self::Resume,
         ]
         .into_iter()
         .find(|request| *request as u8 == byte)

@@ -1,4 +1,5 @@
 use std::{
+    convert::Infallible,
     io,
     os::{
         linux::net::SocketAddrExt,
@@ -9,16 +10,16 @@ use std::{
 };
 
 use tokio::{
-    io::AsyncReadExt,
-    net::{UnixListener, UnixStream},
-    sync::watch,
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{UnixListener, UnixStream, unix::WriteHalf},
+    sync::{oneshot, watch},
     task::{JoinHandle, JoinSet},
     time::{sleep, timeout},
 };
 
 use super::{
-    BaselineSlot, ControlRequest, VmName, VmSummary, end_record, listener::our_listeners,
-    name::our_uid,
+    BaselineSlot, ControlRequest, PauseNotice, VmName, VmSummary, change_record, end_record,
+    listener::our_listeners, name::our_uid,
 };
 use crate::{
     error::Error,
@@ -89,8 +90,8 @@ impl AttachSocket {
         }
     }
 
-    /// Starts to serve clients. Calls `on_request` with their requests to stop,
-    /// kill or watch the VM.
+    /// Starts to serve clients. Calls `on_request` with their requests to stop, kill,
+    /// watch, pause or resume the VM.
     pub(crate) fn serve<F>(
         self,
         summary: VmSummary,
@@ -99,7 +100,7 @@ impl AttachSocket {
         on_request: F,
     ) -> Result<AttachServer, Error>
     where
-        F: Fn(ControlRequest) + Clone + Send + 'static,
+        F: Fn(ControlRequest) -> Option<ChangeResult> + Clone + Send + 'static,
     {
         let listener = self
             .0
@@ -145,6 +146,9 @@ impl AttachSocket {
     }
 }
 
+/// Where the result of a request to pause or resume the VM arrives.
+pub(crate) type ChangeResult = oneshot::Receiver<Result<(), Error>>;
+
 /// Waits until the VM has ended.
 async fn wait_for_end(end: &mut watch::Receiver<Option<VmEnd>>) -> VmEnd {
     let end = end.wait_for(Option::is_some).await.map_or(None, |end| *end);
@@ -163,16 +167,19 @@ fn bind(address: &str) -> io::Result<StdUnixListener> {
 /// Serves one client, until it disconnects or is answered.
 async fn serve_client(
     mut socket: UnixStream,
-    summary: VmSummary,
+    mut summary: VmSummary,
     baseline: Arc<BaselineSlot>,
     session: Arc<Session>,
-    on_request: impl Fn(ControlRequest),
+    on_request: impl Fn(ControlRequest) -> Option<ChangeResult>,
     mut end: watch::Receiver<Option<VmEnd>>,
 ) -> io::Result<()> {
     // Other users get no answer.
     if socket.peer_cred()?.uid() != our_uid() {
         return Ok(());
     }
+    let is_paused = session.pauses().is_paused();
+    summary.is_paused = is_paused;
+    summary.refuses_while_paused = session.refuses_while_paused();
     summary.send(&mut socket).await?;
     let mut request = [0];
     socket.read_exact(&mut request).await?;
@@ -183,7 +190,31 @@ async fn serve_client(
             _ = wait_for_end(&mut end) => {}
         },
         Some(ControlRequest::Baseline) => baseline.send(&mut socket).await?,
-        Some(request @ (ControlRequest::Stop | ControlRequest::Kill | ControlRequest::Watch)) => {
+        Some(
+            request @ (ControlRequest::Pause
+            | ControlRequest::PauseAndRefuse
+            | ControlRequest::Resume),
+        ) => {
+            // Without an answer of the driver the VM has ended, which the client learns
+            // from the hangup.
+            if let Some(result) = on_request(request)
+                && let Ok(result) = result.await
+            {
+                change_record::send(&mut socket, result).await?;
+            }
+        }
+        Some(ControlRequest::Watch) => {
+            let (mut reader, mut writer) = socket.split();
+            let noticing = notify_of_pauses(&mut writer, &session, is_paused);
+            let end = tokio::select! {
+                end = wait_for_end(&mut end) => end,
+                error = noticing => return error.map(|never| match never {}),
+                // A client sends nothing more, so it has disconnected.
+                _ = reader.read_u8() => return Ok(()),
+            };
+            end_record::send(&mut socket, end).await?;
+        }
+        Some(request @ (ControlRequest::Stop | ControlRequest::Kill)) => {
             on_request(request);
             tokio::select! {
                 end = wait_for_end(&mut end) => end_record::send(&mut socket, end).await?,
@@ -193,4 +224,21 @@ async fn serve_client(
         }
     }
     Ok(())
+}
+
+/// Tells a client whenever the VM is paused or resumed.
+async fn notify_of_pauses(
+    writer: &mut WriteHalf<'_>,
+    session: &Session,
+    mut is_paused: bool,
+) -> io::Result<Infallible> {
+    loop {
+        is_paused = session.pauses().changed(is_paused).await;
+        let notice = match (is_paused, session.refuses_while_paused()) {
+            (false, _) => PauseNotice::Running,
+            (true, false) => PauseNotice::Paused,
+            (true, true) => PauseNotice::Refusing,
+        };
+        writer.write_all(&[notice as u8]).await?;
+    }
 }

@@ -6,6 +6,7 @@ use tokio::{
     net::UnixStream,
 };
 
+use super::PauseNotice;
 use crate::acceleration::{Acceleration, AccelerationChoice};
 
 /// What the owner of a VM sends to every client first.
@@ -25,9 +26,13 @@ pub(crate) struct VmSummary {
     pub(crate) warnings: Vec<String>,
     /// Whether the VM's disk is kept when it ends.
     pub(crate) keeps_disk: bool,
+    /// Whether the VM is paused.
+    pub(crate) is_paused: bool,
+    /// Whether requests are refused while it is.
+    pub(crate) refuses_while_paused: bool,
 }
 
-const GENERATION: u16 = 2;
+const GENERATION: u16 = 3;
 
 /// The size of the largest valid summary.
 const MAX_SIZE: u16 = 16 * 1024;
@@ -53,6 +58,17 @@ impl VmSummary {
             started_ms: now.map_or(0, |now| u64::try_from(now.as_millis()).unwrap_or(0)),
             warnings: warnings.to_vec(),
             keeps_disk,
+            is_paused: false,
+            refuses_while_paused: false,
+        }
+    }
+
+    /// Returns the notice of its pause; `None` if it is not paused.
+    pub(crate) fn pause_notice(&self) -> Option<PauseNotice> {
+        match (self.is_paused, self.refuses_while_paused) {
+            (false, _) => None,
+            (true, false) => Some(PauseNotice::Paused),
+            (true, true) => Some(PauseNotice::Refusing),
         }
     }
 

@@ -1,6 +1,6 @@
 use std::{any::Any, fmt, os::unix::net::UnixStream};
 
-use super::{AgentTransport, Vmm};
+use super::{AgentTransport, Vmm, VmmControl};
 use crate::link::{LinkChoice, LinkKind};
 
 /// A VM that has been started and will now boot.
@@ -8,6 +8,8 @@ pub struct Launched {
     pub(crate) vmm: Vmm,
     pub(crate) transport: AgentTransport,
     pub(crate) link: LinkChoice,
+    /// `None` if the VM can only be run and killed.
+    pub(crate) control: Option<Box<dyn VmmControl>>,
     /// Streams with messages of the guest's kernel and of the VMM.
     pub(crate) consoles: Vec<UnixStream>,
     /// Dropped when the VM has ended.
@@ -27,6 +29,7 @@ impl Launched {
             vmm,
             transport,
             link: LinkChoice::new(kind, "the only one that the backend has"),
+            control: None,
             consoles: Vec::new(),
             kept: Vec::new(),
             warnings: Vec::new(),
@@ -46,6 +49,14 @@ impl Launched {
     #[must_use]
     pub fn link(mut self, link: LinkChoice) -> Self {
         self.link = link;
+        self
+    }
+
+    /// Sets the control over the VMM, with which the VM can be paused. The
+    /// [health](super::Backend::health) of the backend reports what it can do.
+    #[must_use]
+    pub fn control(mut self, control: impl VmmControl + 'static) -> Self {
+        self.control = Some(Box::new(control));
         self
     }
 

@@ -9,9 +9,11 @@
 //! [`Backends::with`].
 
 mod cloud_hypervisor;
+mod control;
 mod firecracker;
 mod guarded_call;
 mod health;
+mod http_api;
 mod kvm;
 mod launched;
 mod machine;
@@ -25,6 +27,7 @@ mod version;
 use std::fmt;
 
 pub use cloud_hypervisor::CloudHypervisor;
+pub use control::{Feature, VmmControl};
 pub(crate) use firecracker::vulnerability;
 pub use firecracker::{Firecracker, Jail};
 pub(crate) use guarded_call::launch_error;

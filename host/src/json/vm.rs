@@ -125,6 +125,7 @@ impl Serialize for Health {
         });
         let (state, end) = match self.state {
             VmState::Running => ("running", None),
+            VmState::Paused => ("paused", None),
             VmState::Stopping => ("stopping", None),
             VmState::Killing(_) => ("killing", None),
             VmState::Ended(end) => ("ended", Some(end)),

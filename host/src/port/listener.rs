@@ -9,7 +9,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
     sync::Semaphore,
     task::JoinSet,
-    time::{sleep, timeout},
+    time::sleep,
 };
 
 use super::{
@@ -109,16 +109,17 @@ impl Listener {
 /// Serves one client. Its socket is reset unless both sides closed their
 /// direction.
 async fn serve(mut client: TcpStream, session: &Session, guest: u16) {
-    match timeout(DIAL_TIMEOUT, dial(session, guest)).await {
-        Ok(Ok(connection)) => {
+    let dialling = dial(session, guest);
+    match session.pauses().timeout(DIAL_TIMEOUT, dialling).await {
+        Some(Ok(connection)) => {
             if let Err(error) = relay(&mut client, connection).await {
                 tracing::debug!(port = guest, %error, "a connection broke");
             }
         }
-        Ok(Err(DialError::Port(error))) => {
+        Some(Err(DialError::Port(error))) => {
             tracing::warn!(port = guest, %error, "a client was refused");
         }
-        Ok(Err(error)) => tracing::warn!(port = guest, ?error, "a client was refused"),
-        Err(_) => tracing::warn!(port = guest, "no program accepts the connection"),
+        Some(Err(error)) => tracing::warn!(port = guest, ?error, "a client was refused"),
+        None => tracing::warn!(port = guest, "no program accepts the connection"),
     }
 }

@@ -1,7 +1,5 @@
 use std::{fmt, time::Duration};
 
-use tokio::time::{Instant, timeout, timeout_at};
-
 use super::{
     Cause, ExecEvent, ExecStream, Exit, OutputKind, OverflowPolicy, captured::CapturedOutput,
 };
@@ -96,43 +94,40 @@ fn text(bytes: &[u8], gap: Option<Truncation>) -> String {
 /// How long the guest may take to confirm that a command was killed.
 const KILL_TIMEOUT: Duration = Duration::from_secs(2);
 
-const FAR_FUTURE: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
-
 /// Collects everything until the command ends. Kills the command if it takes
 /// too long or prints too much.
 pub(super) async fn collect(
     mut stream: ExecStream,
     time: Option<Duration>,
 ) -> Result<Output, Error> {
-    let time = time.unwrap_or(FAR_FUTURE);
-    // A timeout that overflows the clock is as good as none.
-    let deadline = Instant::now()
-        .checked_add(time)
-        .unwrap_or_else(|| Instant::now() + FAR_FUTURE);
+    let time = time.unwrap_or(Duration::MAX);
     let mut collector = Collector::new(&stream);
-    loop {
-        let Ok(event) = timeout_at(deadline, stream.next()).await else {
-            return Err(collector.end(stream, Cause::Timeout).await.timed_out(time));
-        };
-        match event? {
-            Some(ExecEvent::Exited(exit)) => {
-                let output = collector.into_output(Some(exit));
-                return match exit.cause {
-                    Cause::Timeout => Err(output.timed_out(time)),
-                    _ => Ok(output),
-                };
+    let vm = stream.vm().clone();
+    let pauses = vm.session().pauses();
+    let collecting = pauses.timeout(time, collector.collect(&mut stream));
+    match collecting.await.transpose()? {
+        None => Err(collector.end(stream, Cause::Timeout).await.timed_out(time)),
+        Some(Collected::All(exit)) => {
+            let output = collector.into_output(exit);
+            match exit.map(|exit| exit.cause) {
+                Some(Cause::Timeout) => Err(output.timed_out(time)),
+                _ => Ok(output),
             }
-            Some(event) => {
-                if !collector.add(event) && stream.overflow == OverflowPolicy::Kill {
-                    let limit = stream.max_output;
-                    let partial = collector.end(stream, Cause::OutputLimit).await;
-                    let partial = Box::new(partial);
-                    return Err(Error::OutputLimit { limit, partial });
-                }
-            }
-            None => return Ok(collector.into_output(None)),
+        }
+        Some(Collected::TooMuch) => {
+            let limit = stream.max_output;
+            let partial = Box::new(collector.end(stream, Cause::OutputLimit).await);
+            Err(Error::OutputLimit { limit, partial })
         }
     }
+}
+
+/// How the collecting of output ended.
+enum Collected {
+    /// The command has ended.
+    All(Option<Exit>),
+    /// It has printed more than it may.
+    TooMuch,
 }
 
 impl Output {
@@ -160,6 +155,23 @@ impl Collector {
         }
     }
 
+    /// Collects events until the command ends or prints too much.
+    ///
+    /// Cancel safe: what was collected is kept.
+    async fn collect(&mut self, stream: &mut ExecStream) -> Result<Collected, Error> {
+        loop {
+            match stream.next().await? {
+                Some(ExecEvent::Exited(exit)) => return Ok(Collected::All(Some(exit))),
+                Some(event) => {
+                    if !self.add(event) && stream.overflow == OverflowPolicy::Kill {
+                        return Ok(Collected::TooMuch);
+                    }
+                }
+                None => return Ok(Collected::All(None)),
+            }
+        }
+    }
+
     /// Returns whether the output is still within the limit.
     fn add(&mut self, event: ExecEvent) -> bool {
         match event {
@@ -180,7 +192,8 @@ impl Collector {
     /// what was printed meanwhile.
     async fn end(mut self, mut stream: ExecStream, cause: Cause) -> Output {
         stream.kill();
-        let confirmed = timeout(KILL_TIMEOUT, async {
+        let vm = stream.vm().clone();
+        let confirming = async {
             loop {
                 match stream.next().await {
                     Ok(Some(ExecEvent::Exited(exit))) => return Some(exit.with_cause(cause)),
@@ -190,9 +203,13 @@ impl Collector {
                     Ok(None) | Err(_) => return None,
                 }
             }
-        })
-        .await;
-        self.into_output(confirmed.ok().flatten())
+        };
+        let confirmed = vm
+            .session()
+            .pauses()
+            .timeout(KILL_TIMEOUT, confirming)
+            .await;
+        self.into_output(confirmed.flatten())
     }
 
     fn into_output(self, exit: Option<Exit>) -> Output {

@@ -24,6 +24,7 @@ mod inbox;
 mod link;
 mod outbox;
 mod outgoing;
+mod pauses;
 mod reader;
 mod relay;
 mod reopening;
@@ -36,7 +37,13 @@ mod table;
 mod tests;
 mod writer;
 
-use std::{fmt, io, sync::Arc};
+use std::{
+    fmt, io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use tokio::{
     sync::{Notify, watch},
@@ -52,6 +59,7 @@ use table::StreamTable;
 pub(crate) use address::{Address, ConnectError};
 pub(crate) use event::{Closing, StreamEvent};
 pub(crate) use link::Link;
+pub(crate) use pauses::Pauses;
 pub(crate) use relay::relay;
 pub(crate) use route::Route;
 pub(crate) use stream::{Stream, StreamInput, StreamOutput};
@@ -85,6 +93,9 @@ struct Shared {
     peer_not_reading: Notify,
     /// How many bytes of standard input may be sent to a new process at first.
     input_window: u32,
+    pauses: Pauses,
+    /// Whether requests are refused while the VM is paused. Otherwise they wait.
+    refuses_while_paused: AtomicBool,
 }
 
 /// Prints no contents: unsent bytes may be secrets, such as environments, input
@@ -134,6 +145,8 @@ pub(crate) enum OpenError {
     Full,
     /// The agent lacks this capability.
     Unsupported(Capabilities),
+    /// The VM is paused, and requests are refused meanwhile.
+    Paused,
 }
 
 impl Session {
@@ -154,6 +167,8 @@ impl Session {
             drop_link: Notify::new(),
             peer_not_reading: Notify::new(),
             input_window: peer.window,
+            pauses: Pauses::default(),
+            refuses_while_paused: AtomicBool::new(false),
         });
         let supervisor = LinkSupervisor {
             link,
@@ -180,8 +195,63 @@ impl Session {
         &self.peer
     }
 
+    /// Returns whether the VM is paused, and for how long it was.
+    pub(crate) fn pauses(&self) -> &Pauses {
+        &self.shared.pauses
+    }
+
+    /// Holds back all requests from now on, or refuses them: the VM is about to be
+    /// paused.
+    pub(crate) fn pause(&self, refuse_requests: bool) {
+        self.mark_paused(refuse_requests);
+        self.shared.outgoing.hold();
+    }
+
+    /// Refuses requests from now on, if that is wanted, and holds back none: another
+    /// program does.
+    pub(crate) fn mark_paused(&self, refuse_requests: bool) {
+        let refuses = &self.shared.refuses_while_paused;
+        refuses.store(refuse_requests, Ordering::Relaxed);
+        self.shared.pauses.begin();
+    }
+
+    /// Sends the requests that were held back: the VM runs.
+    pub(crate) fn resume(&self) {
+        self.shared.pauses.end();
+        self.shared.outgoing.release();
+    }
+
+    /// Opens a stream with a request that precedes those that are held back.
+    pub(crate) fn open_first(&self, request: &Request<'_>) -> Result<Stream, OpenError> {
+        self.open_with(request, |epoch, frame| {
+            self.shared.outgoing.overtake(epoch, frame);
+            Ok(())
+        })
+    }
+
+    /// Returns whether requests are refused while the VM is paused.
+    pub(crate) fn refuses_while_paused(&self) -> bool {
+        self.shared.refuses_while_paused.load(Ordering::Relaxed)
+    }
+
     /// Opens a stream with a request.
     pub(crate) fn open(&self, request: &Request<'_>) -> Result<Stream, OpenError> {
+        if self.shared.pauses.is_paused() && self.refuses_while_paused() {
+            return Err(OpenError::Paused);
+        }
+        self.open_with(request, |epoch, frame| {
+            self.shared.outgoing.request(epoch, |out| {
+                out.extend_from_slice(&frame);
+                Ok(())
+            })
+        })
+    }
+
+    fn open_with(
+        &self,
+        request: &Request<'_>,
+        send: impl FnOnce(Epoch, Vec<u8>) -> Result<(), WireError>,
+    ) -> Result<Stream, OpenError> {
         if let Some(error) = *self.shared.link_error.borrow() {
             return Err(OpenError::Link(error));
         }
@@ -206,7 +276,8 @@ impl Session {
         if let Some(error) = *self.shared.link_error.borrow() {
             opened = Err(OpenError::Link(error));
         }
-        if opened.is_ok() && stream.state.open(&self.shared, &frame).is_err() {
+        let sending = |epoch| send(epoch, frame);
+        if opened.is_ok() && stream.state.open(&self.shared, sending).is_err() {
             opened = Err(OpenError::TooLarge);
         }
         match opened {

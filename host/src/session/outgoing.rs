@@ -42,6 +42,9 @@ struct Queue {
     link: Weak<UnixStream>,
     /// The writer is writing pieces that it has taken.
     writing: bool,
+    /// Set while the VM is paused: only this many pieces, which were added before, are
+    /// to be written.
+    held_after: Option<usize>,
 }
 
 /// Whether the peer can make this side queue a frame.
@@ -66,10 +69,12 @@ impl Outgoing {
     pub(super) fn start_next_epoch(&self) -> Epoch {
         let mut queue = self.lock();
         let epoch = Epoch(queue.epoch.0 + 1);
+        let held_after = queue.held_after.map(|_| 0);
         let old = std::mem::replace(
             &mut *queue,
             Queue {
                 epoch,
+                held_after,
                 ..Queue::default()
             },
         );
@@ -81,6 +86,35 @@ impl Outgoing {
     /// Sets the link, so that callers can write small frames themselves.
     pub(super) fn set_link(&self, link: &Arc<UnixStream>) {
         self.lock().link = Arc::downgrade(link);
+    }
+
+    /// Holds back all frames that are added from now on.
+    pub(super) fn hold(&self) {
+        let mut queue = self.lock();
+        queue.seal_tail();
+        let before = queue.pieces.len();
+        queue.held_after.get_or_insert(before);
+    }
+
+    /// Sends a frame before those that are held back.
+    pub(super) fn overtake(&self, epoch: Epoch, frame: Vec<u8>) {
+        let mut queue = self.lock();
+        if queue.epoch != epoch {
+            return;
+        }
+        queue.seal_tail();
+        let at = queue.held_after.unwrap_or(queue.pieces.len());
+        let at = at.min(queue.pieces.len());
+        queue.pieces.insert(at, frame.into());
+        queue.held_after = queue.held_after.map(|_| at + 1);
+        drop(queue);
+        self.added.notify_one();
+    }
+
+    /// Sends what was held back.
+    pub(super) fn release(&self) {
+        self.lock().held_after = None;
+        self.added.notify_one();
     }
 
     /// Adds control frames for the link of this epoch.
@@ -158,14 +192,7 @@ impl Outgoing {
         loop {
             let (pieces, wakers) = {
                 let mut queue = self.lock();
-                queue.seal_tail();
-                queue.writing = !queue.pieces.is_empty();
-                queue.control_bytes = 0;
-                queue.data_bytes = 0;
-                (
-                    std::mem::take(&mut queue.pieces),
-                    std::mem::take(&mut queue.wakers),
-                )
+                queue.take()
             };
             wakers.into_iter().for_each(Waker::wake);
             if !pieces.is_empty() {
@@ -211,10 +238,27 @@ impl Outgoing {
 }
 
 impl Queue {
+    /// Takes everything that may be written, and who waits for room.
+    fn take(&mut self) -> (VecDeque<Bytes>, Vec<Waker>) {
+        if let Some(count) = &mut self.held_after {
+            let count = std::mem::take(count).min(self.pieces.len());
+            self.writing = count > 0;
+            return (self.pieces.drain(..count).collect(), Vec::new());
+        }
+        self.seal_tail();
+        self.writing = !self.pieces.is_empty();
+        self.control_bytes = 0;
+        self.data_bytes = 0;
+        (
+            std::mem::take(&mut self.pieces),
+            std::mem::take(&mut self.wakers),
+        )
+    }
+
     /// Writes the small frames if nothing precedes them. Returns whether the
     /// queue is empty; if not, the writer has to write the rest.
     fn write_tail(&mut self) -> bool {
-        if self.writing || !self.pieces.is_empty() {
+        if self.writing || !self.pieces.is_empty() || self.held_after.is_some() {
             return false;
         }
         let Some(link) = self.link.upgrade() else {

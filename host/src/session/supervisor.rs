@@ -70,13 +70,21 @@ impl LinkSupervisor {
     }
 
     async fn reconnect(&mut self) -> Result<(), LinkError> {
-        let connecting = async {
-            self.link.reconnect().await?;
-            self.link.exchange_hellos(self.peer.boot_id).await
+        let (reader, peer) = loop {
+            self.shared.pauses.running().await;
+            let connecting = async {
+                self.link.reconnect().await?;
+                self.link.exchange_hellos(self.peer.boot_id).await
+            };
+            tokio::select! {
+                biased;
+                connected = timeout(HELLO_TIMEOUT, connecting) => {
+                    break connected.unwrap_or(Err(LinkError::PeerNotReading))?;
+                }
+                // A guest that is paused cannot answer.
+                _ = self.shared.pauses.changed(false) => {}
+            }
         };
-        let (reader, peer) = timeout(HELLO_TIMEOUT, connecting)
-            .await
-            .unwrap_or(Err(LinkError::PeerNotReading))?;
         if peer != self.peer {
             return Err(LinkError::WrongBoot);
         }

@@ -6,7 +6,6 @@ use std::{
 };
 
 use bytes::Bytes;
-use tokio::time::timeout_at;
 use zeroize::Zeroizing;
 
 use super::{
@@ -152,15 +151,19 @@ impl<'a> Exchange<'a> {
         if matches!(&action, Action::Type(bytes, _) if bytes.ends_with(b"\r")) {
             wait = wait.for_line();
         }
+        let pauses = terminal.core().vm.session().pauses();
         let in_time = match ended {
             // The program takes no input any more; the status reports it.
             Some(_) => true,
-            None => match timeout_at(wait.deadline(), perform_action(terminal, action)).await {
-                Ok(done) => {
+            None => match pauses
+                .timeout(self.timeout, perform_action(terminal, action))
+                .await
+            {
+                Some(done) => {
                     done?;
                     wait.until(until).await?
                 }
-                Err(_) => false,
+                None => false,
             },
         };
         let Inference { status, prompt, .. } = wait.status().await?;

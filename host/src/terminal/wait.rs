@@ -19,7 +19,10 @@ pub(super) struct Wait<'a> {
     quiet: Duration,
     /// Whether the quiet time ends the wait while a program clearly runs.
     may_interrupt: bool,
+    /// The deadline, if the VM is not paused meanwhile.
     deadline: Instant,
+    /// How long the VM was paused before.
+    paused_before: Duration,
     started: Instant,
     /// The end of the transcript that was searched for a line end.
     searched_to: u64,
@@ -73,6 +76,7 @@ impl<'a> Wait<'a> {
                 .min(MAX_WAIT),
             may_interrupt: quiet.is_some(),
             deadline: started + timeout.min(MAX_WAIT),
+            paused_before: terminal.core().vm.session().pauses().total(),
             started,
             searched_to: shared.model().transcript.end(),
             line_ended: false,
@@ -88,8 +92,11 @@ impl<'a> Wait<'a> {
         self
     }
 
+    /// Returns the deadline. The time of pauses does not count, so it may be later
+    /// when it is over.
     pub(super) fn deadline(&self) -> Instant {
-        self.deadline
+        let paused = self.terminal.core().vm.session().pauses().total();
+        self.deadline + paused.saturating_sub(self.paused_before)
     }
 
     /// Waits for a condition. Returns false if the timeout passed first.
@@ -128,19 +135,25 @@ impl<'a> Wait<'a> {
             }
             let settled = match self.last_status {
                 // The status does not change without output.
-                Some(_) if silence >= SETTLE_TIME => self.deadline,
+                Some(_) if silence >= SETTLE_TIME => self.deadline(),
                 _ => Instant::now() + SETTLE_TIME.saturating_sub(silence),
             };
-            if Instant::now() >= self.deadline {
+            if Instant::now() >= self.deadline() {
                 return Ok(false);
             }
-            self.sleep(settled.min(self.deadline)).await;
+            self.sleep(settled.min(self.deadline())).await;
         }
     }
 
     /// Waits for the next change. Returns false if the timeout passed first.
     pub(super) async fn next_change(&mut self) -> bool {
-        matches!(self.sleep(self.deadline).await, WakeReason::Change)
+        loop {
+            match self.sleep(self.deadline()).await {
+                WakeReason::Change => return true,
+                WakeReason::Timeout if Instant::now() >= self.deadline() => return false,
+                WakeReason::Timeout => {}
+            }
+        }
     }
 
     async fn new_output(&mut self) -> bool {
@@ -177,7 +190,7 @@ impl<'a> Wait<'a> {
                 self.busy_at = Some(Instant::now());
                 continue;
             }
-            if now >= self.deadline {
+            if now >= self.deadline() {
                 return Ok(false);
             }
             let is_known = self.last_status.is_some_and(|(_, at)| at == end);
@@ -191,7 +204,7 @@ impl<'a> Wait<'a> {
             }
             let quiet_at = last + self.quiet;
             let next = if query { last + SETTLE_TIME } else { quiet_at };
-            self.sleep(next.min(quiet_at).min(self.deadline)).await;
+            self.sleep(next.min(quiet_at).min(self.deadline())).await;
         }
     }
 
@@ -230,7 +243,12 @@ impl<'a> Wait<'a> {
     }
 
     async fn sleep(&mut self, until: Instant) -> WakeReason {
-        let timer = pin!(sleep_until(until));
+        let pauses = self.terminal.core().vm.session().pauses();
+        let timer = pin!(async {
+            // Nothing changes before.
+            pauses.running().await;
+            sleep_until(until).await;
+        });
         tokio::select! {
             // The sender lives as long as the terminal.
             _ = self.changes.changed() => WakeReason::Change,

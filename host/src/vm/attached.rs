@@ -2,7 +2,7 @@
 
 use std::{
     pin::pin,
-    sync::Arc,
+    sync::{Arc, Weak},
     time::{Duration, SystemTime},
 };
 
@@ -17,7 +17,7 @@ use super::{
     handle::{Control, Shared},
 };
 use crate::{
-    attach::{self, ANSWER_TIMEOUT, AttachClient, ControlRequest, FoundVm, VmName},
+    attach::{self, ANSWER_TIMEOUT, AttachClient, ControlRequest, FoundVm, PauseNotice, VmName},
     console::Console,
     error::Error,
     link::{LinkChoice, LinkKind},
@@ -37,6 +37,7 @@ pub(super) async fn list() -> Result<Vec<VmInfo>, Error> {
                     memory_mib: summary.memory_mib,
                     started: SystemTime::UNIX_EPOCH + since,
                     keeps_disk: summary.keeps_disk,
+                    is_paused: summary.is_paused,
                 };
                 (owner, VmStatus::Answering(details))
             }
@@ -69,8 +70,18 @@ pub(super) async fn attach(id: &str) -> Result<Vm, Error> {
     let session = Session::connect(Link::socket(socket), None)
         .await
         .map_err(|error| Error::Transport(error.to_string()))?;
+    let session = Arc::new(session);
+    let watching = connect_to_owner(&name).await?;
     let (state_sender, state) = watch::channel(VmState::Running);
-    let end = watch_end(connect_to_owner(&name).await?, session.link_error());
+    let state_sender = Arc::new(state_sender);
+    let on_pause = {
+        let (session, state) = (Arc::downgrade(&session), state_sender.clone());
+        move |notice| apply_notice(notice, &session, &state)
+    };
+    if let Some(notice) = watching.summary.pause_notice() {
+        on_pause(notice);
+    }
+    let end = watch_end(watching, session.link_error(), on_pause);
     tokio::spawn(async move {
         tokio::select! {
             end = end => {
@@ -82,7 +93,7 @@ pub(super) async fn attach(id: &str) -> Result<Vm, Error> {
     });
     Ok(Vm::new(Shared {
         id: id.to_owned(),
-        session: Arc::new(session),
+        session,
         state,
         control: Control::Attached(name),
         keeps_disk,
@@ -100,13 +111,33 @@ pub(super) async fn attach(id: &str) -> Result<Vm, Error> {
     }))
 }
 
+/// Applies what the owner tells to the handle. The owner holds requests back, so that this
+/// program only has to know for its timeouts.
+fn apply_notice(notice: PauseNotice, session: &Weak<Session>, state: &watch::Sender<VmState>) {
+    let Some(session) = session.upgrade() else {
+        return;
+    };
+    let next = match notice {
+        PauseNotice::Paused | PauseNotice::Refusing => {
+            session.mark_paused(notice == PauseNotice::Refusing);
+            VmState::Paused
+        }
+        PauseNotice::Running => {
+            session.pauses().end();
+            VmState::Running
+        }
+    };
+    state.send_replace(next);
+}
+
 /// Waits for the end of a VM. The owner closes the link when the VM ends, and the
 /// VM ends when the owner does.
 async fn watch_end(
     client: AttachClient,
     mut link_error: watch::Receiver<Option<LinkError>>,
+    on_pause: impl FnMut(PauseNotice),
 ) -> VmEnd {
-    let mut watching = pin!(client.control(ControlRequest::Watch));
+    let mut watching = pin!(client.watch(on_pause));
     let mut link_lost = pin!(async move {
         let _ = link_error.wait_for(Option::is_some).await;
     });
@@ -128,6 +159,26 @@ pub(super) async fn baseline(name: &VmName) -> Result<Bytes, Error> {
     let client = connect_to_owner(name).await?;
     let asked = client.baseline().await;
     asked.map_err(Error::host("ask the program that owns the VM"))
+}
+
+/// Asks the owner to pause or resume the VM.
+pub(super) async fn change(
+    name: &VmName,
+    request: ControlRequest,
+    doing: &'static str,
+) -> Result<(), Error> {
+    let client = connect_to_owner(name).await?;
+    let id = || name.id().to_owned();
+    match client.change(request).await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(reason)) => Err(Error::OwnerFailed {
+            id: id(),
+            doing,
+            reason,
+        }),
+        // The VM has ended meanwhile.
+        Err(_) => Err(Error::NoSuchVm { id: id() }),
+    }
 }
 
 /// Asks the owner to stop or kill the VM. `None` if the VM is gone already.

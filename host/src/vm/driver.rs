@@ -8,6 +8,7 @@ use tokio::{
 };
 
 use super::{
+    pauser::{Change, PauseRequest, Pauser},
     power_off::{self, STOP_TIMEOUT},
     start::HeldResources,
     state::{Action, Event, Report, VmState, VmmExit, step},
@@ -19,18 +20,19 @@ use crate::{
 };
 
 /// What a handle can request of the driver.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum EndRequest {
+pub(super) enum DriverRequest {
     Stop,
     Kill,
+    Pause(PauseRequest),
 }
 
 pub(super) struct Driver {
     pub(super) vmm: Vmm,
     pub(super) resources: HeldResources,
     pub(super) session: Arc<Session>,
+    pub(super) pauser: Pauser,
     pub(super) attach_server: Option<AttachServer>,
-    pub(super) requests: mpsc::UnboundedReceiver<EndRequest>,
+    pub(super) requests: mpsc::UnboundedReceiver<DriverRequest>,
     pub(super) state: watch::Sender<VmState>,
     /// How to stop a VM whose disk is kept when the runtime is gone. `None` if
     /// the VM is killed then, and when every handle is dropped.
@@ -49,12 +51,18 @@ impl Driver {
         let mut power_off: Option<Stream> = None;
         let mut report = Report::Missing;
         loop {
+            let state = *self.state.borrow();
+            self.pauser.start_next(state);
             let exited = tokio::select! {
                 biased;
                 status = self.vmm.exited() => Ok(status),
-                end_request = self.requests.recv(), if has_handles => Err(match end_request {
-                    Some(EndRequest::Stop) => Event::StopRequested,
-                    Some(EndRequest::Kill) => Event::KillRequested,
+                request = self.requests.recv(), if has_handles => Err(match request {
+                    Some(DriverRequest::Stop) => Event::StopRequested,
+                    Some(DriverRequest::Kill) => Event::KillRequested,
+                    Some(DriverRequest::Pause(request)) => {
+                        self.pauser.add(request);
+                        continue;
+                    }
                     None => {
                         has_handles = false;
                         match self.stop_route {
@@ -63,6 +71,10 @@ impl Driver {
                         }
                     }
                 }),
+                event = self.pauser.next_event() => match event {
+                    Some(event) => Err(event),
+                    None => continue,
+                },
                 () = sleep_until_deadline(stop_deadline) => Err(Event::StopDeadline),
                 reported = next_report(&mut power_off), if report == Report::Missing => {
                     report = reported;
@@ -90,9 +102,16 @@ impl Driver {
             for action in actions {
                 match action {
                     // If the link is lost, the deadline ends the VM.
-                    Action::PowerOff => power_off = power_off::request(&self.session).ok(),
+                    Action::PowerOff if power_off.is_none() => {
+                        power_off = power_off::request(&self.session).ok();
+                    }
+                    Action::PowerOff => {}
                     Action::ArmStopDeadline => stop_deadline = Some(Instant::now() + STOP_TIMEOUT),
                     Action::KillVmm => self.vmm.killer().kill(),
+                    Action::Resume => self.pauser.add(PauseRequest {
+                        change: Change::Resume,
+                        reply: None,
+                    }),
                 }
             }
             if let VmState::Ended(end) = next {
@@ -141,7 +160,12 @@ impl Drop for Driver {
     /// blocks; others are killed with their [`Vmm`].
     fn drop(&mut self) {
         let state = *self.state.borrow();
-        if let (VmState::Running | VmState::Stopping, Some(route)) = (state, &self.stop_route) {
+        if let (VmState::Running | VmState::Paused | VmState::Stopping, Some(route)) =
+            (state, &self.stop_route)
+        {
+            if self.session.pauses().is_paused() {
+                self.pauser.resume_blocking();
+            }
             let boot_id = self.session.peer().boot_id;
             let end = power_off::stop_blocking(route, boot_id, &mut self.vmm);
             if let Some(end) = end {

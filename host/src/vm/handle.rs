@@ -7,7 +7,7 @@ use tokio::{
 use vmcell_wire::{Outcome, ProcessMode};
 
 use super::{
-    End, Health, VmBuilder, VmEnd, VmInfo, VmState, attached, driver::EndRequest,
+    End, Health, VmBuilder, VmEnd, VmInfo, VmState, attached, driver::DriverRequest,
     power_off::STOP_TIMEOUT,
 };
 #[cfg(feature = "terminal")]
@@ -93,7 +93,7 @@ pub(super) struct Shared {
 pub(super) enum Control {
     /// This program.
     Owner {
-        requests: mpsc::UnboundedSender<EndRequest>,
+        requests: mpsc::UnboundedSender<DriverRequest>,
         killer: VmmKiller,
     },
     /// Another program, to which this one is attached.
@@ -404,10 +404,17 @@ impl Vm {
     /// # Cancel safety
     /// Cancel safe.
     pub async fn health(&self) -> Health {
-        let round_trip = timeout(Self::PING_TIMEOUT, self.ping()).await;
+        let round_trip = match self.state() {
+            // It would answer only when it is resumed.
+            VmState::Paused => None,
+            _ => timeout(Self::PING_TIMEOUT, self.ping())
+                .await
+                .ok()
+                .flatten(),
+        };
         Health {
             state: self.state(),
-            round_trip: round_trip.ok().flatten(),
+            round_trip,
             backend: self.shared.backend.clone(),
             rejected_backends: self.shared.rejected_backends.clone(),
             warnings: self.shared.warnings.clone(),
@@ -429,7 +436,11 @@ impl Vm {
     /// # Cancel safety
     /// The VM stops even if the future is dropped.
     pub async fn stop(&self) -> Result<(), Error> {
-        match self.request_end(EndRequest::Stop).await?.reason {
+        match self
+            .request_end(DriverRequest::Stop, ControlRequest::Stop)
+            .await?
+            .reason
+        {
             End::Stopped | End::StoppedUnproven => Ok(()),
             other => Err(Error::Gone(other)),
         }
@@ -447,7 +458,9 @@ impl Vm {
     /// # Cancel safety
     /// The VM ends even if the future is dropped.
     pub async fn kill(&self) -> Result<(), Error> {
-        self.request_end(EndRequest::Kill).await.map(drop)
+        self.request_end(DriverRequest::Kill, ControlRequest::Kill)
+            .await
+            .map(drop)
     }
 
     /// Kills the VMM without telling the driver, as a crash would.
@@ -485,24 +498,23 @@ impl Vm {
         }
     }
 
-    async fn request_end(&self, end_request: EndRequest) -> Result<VmEnd, Error> {
+    /// Ends the VM: with a request to its driver, or to its owner.
+    async fn request_end(
+        &self,
+        own: DriverRequest,
+        attached: ControlRequest,
+    ) -> Result<VmEnd, Error> {
         match &self.shared.control {
             Control::Owner { requests, .. } => {
                 // Fails only if the driver has ended, and the VM with it.
-                let _ = requests.send(end_request);
+                let _ = requests.send(own);
                 Ok(self.ended().await)
             }
-            Control::Attached(name) => {
-                let request = match end_request {
-                    EndRequest::Stop => ControlRequest::Stop,
-                    EndRequest::Kill => ControlRequest::Kill,
-                };
-                match attached::end_vm(name, request).await? {
-                    Some(end) => Ok(end),
-                    // It had ended already.
-                    None => Ok(self.ended().await),
-                }
-            }
+            Control::Attached(name) => match attached::end_vm(name, attached).await? {
+                Some(end) => Ok(end),
+                // It had ended already.
+                None => Ok(self.ended().await),
+            },
         }
     }
 }

@@ -39,12 +39,15 @@ pub struct VmDetails {
     pub started: SystemTime,
     /// Whether its disk is kept when it ends.
     pub keeps_disk: bool,
+    /// Whether it is paused.
+    pub is_paused: bool,
 }
 
 impl VmStatus {
     /// Returns a stable name, for machines.
     pub fn name(&self) -> &'static str {
         match self {
+            Self::Answering(details) if details.is_paused => "paused",
             Self::Answering(_) => "running",
             Self::NotAnswering => "not-answering",
             Self::OtherVersion => "other-version",

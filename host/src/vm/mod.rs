@@ -2,6 +2,7 @@
 
 mod attached;
 mod builder;
+mod clock;
 mod driver;
 mod end;
 mod handle;
@@ -10,6 +11,8 @@ mod info;
 mod lost_link;
 #[cfg(test)]
 mod on_session;
+mod pause;
+mod pauser;
 mod power_off;
 mod requests;
 mod start;
@@ -21,6 +24,7 @@ pub use end::{End, EndKind, VmEnd};
 pub use handle::Vm;
 pub use health::Health;
 pub use info::{VmDetails, VmInfo, VmStatus};
+pub use pause::WhilePaused;
 pub use state::VmState;
 
 pub(crate) use stream::VmStream;

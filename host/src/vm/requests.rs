@@ -62,6 +62,7 @@ impl Vm {
                 feature: feature.names().next().unwrap_or("the request"),
                 agent: self.shared.session.peer().build.clone(),
             },
+            (OpenError::Paused, _) => Error::Paused,
             (OpenError::Full, _) => Error::Busy("too many commands run at once in this VM"),
             (_, VmState::Ended(VmEnd { reason, .. }) | VmState::Killing(reason)) => {
                 Error::Gone(reason)

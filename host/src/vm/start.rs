@@ -1,36 +1,35 @@
 //! Starts a VM from its configuration and waits until its agent answers.
 
-use std::{
-    any::Any,
-    borrow::Cow,
-    sync::Arc,
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+use std::{any::Any, borrow::Cow, sync::Arc, time::Duration};
 
 use tokio::{
     net::{UnixListener, UnixStream},
-    sync::{Semaphore, mpsc, watch},
+    sync::{Semaphore, mpsc, oneshot, watch},
     time::timeout,
 };
 use tracing::Instrument;
-use vmcell_wire::{Outcome, Request, reset::ResetKey};
+use vmcell_wire::reset::ResetKey;
 
 use super::{
-    Vm, VmBuilder, VmState,
-    driver::{Driver, EndRequest},
+    Vm, VmBuilder, VmState, WhilePaused, clock,
+    driver::{Driver, DriverRequest},
     handle::{Control, Shared},
+    pauser::{Change, PauseRequest, Pauser},
 };
 use crate::{
     acceleration::AccelerationChoice,
     agent,
     attach::{AttachSocket, BaselineSlot, ControlRequest, VmName, VmSummary},
-    backend::{AGENT_PORT, AgentTransport, Launched, Machine, RejectedBackend, Vmm, launch_error},
+    backend::{
+        AGENT_PORT, AgentTransport, Launched, Machine, RejectedBackend, Vmm, VmmControl,
+        launch_error,
+    },
     console::Console,
     error::{BootFailure, Error},
     link::LinkChoice,
     random::random_bytes,
     run_folder::{RunFolder, sweep},
-    session::{Address, Link, LinkError, Route, Session, StreamEvent},
+    session::{Address, Link, LinkError, Route, Session},
 };
 
 /// Resources of a backend, to be dropped when the VM has ended.
@@ -107,6 +106,7 @@ async fn boot(
     let link = launched.link.clone();
     let BootedVm {
         vmm,
+        control,
         session,
         route,
         kept,
@@ -134,7 +134,7 @@ async fn boot(
         stop_route: keeps_disk.then_some(route),
     };
     let attach_socket = attach_socket.map(|socket| (socket, summary));
-    start_driver(vmm, session, kept, started_vm, attach_socket)
+    start_driver((vmm, control), session, kept, started_vm, attach_socket)
 }
 
 /// What a handle reports about its VM.
@@ -152,7 +152,7 @@ struct StartedVm {
 
 /// Starts the driver of a VM whose agent has answered, and its attach server.
 fn start_driver(
-    vmm: Vmm,
+    (vmm, control): (Vmm, Option<Box<dyn VmmControl>>),
     session: Session,
     resources: HeldResources,
     started_vm: StartedVm,
@@ -167,7 +167,7 @@ fn start_driver(
         .map(|(socket, summary)| {
             let requests = requests.downgrade();
             socket.serve(summary, baseline.clone(), session.clone(), move |request| {
-                forward_request(request, &requests);
+                forward_request(request, &requests)
             })
         })
         .transpose()?;
@@ -185,6 +185,7 @@ fn start_driver(
     let driver = Driver {
         vmm,
         resources,
+        pauser: Pauser::new(control, backend.clone(), session.clone()),
         session: session.clone(),
         attach_server,
         requests: receiver,
@@ -212,17 +213,28 @@ fn start_driver(
     }))
 }
 
-/// Forwards a client's request to end the VM to the driver.
-fn forward_request(request: ControlRequest, requests: &mpsc::WeakUnboundedSender<EndRequest>) {
-    let request = match request {
-        ControlRequest::Attach | ControlRequest::Baseline | ControlRequest::Watch => return,
-        ControlRequest::Stop => EndRequest::Stop,
-        ControlRequest::Kill => EndRequest::Kill,
+/// Forwards a client's request to the driver. Returns where the result of a request to
+/// pause or resume the VM arrives.
+fn forward_request(
+    request: ControlRequest,
+    requests: &mpsc::WeakUnboundedSender<DriverRequest>,
+) -> Option<oneshot::Receiver<Result<(), Error>>> {
+    let (reply, replied) = oneshot::channel();
+    let change = |change| {
+        let reply = Some(reply);
+        DriverRequest::Pause(PauseRequest { change, reply })
     };
-    if let Some(requests) = requests.upgrade() {
-        // Fails only if the driver has ended, and the VM with it.
-        let _ = requests.send(request);
-    }
+    let request = match request {
+        ControlRequest::Attach | ControlRequest::Baseline | ControlRequest::Watch => return None,
+        ControlRequest::Stop => DriverRequest::Stop,
+        ControlRequest::Kill => DriverRequest::Kill,
+        ControlRequest::Pause => change(Change::Pause(WhilePaused::Wait)),
+        ControlRequest::PauseAndRefuse => change(Change::Pause(WhilePaused::Fail)),
+        ControlRequest::Resume => change(Change::Resume),
+    };
+    // Fails only if the driver has ended, and the VM with it.
+    let _ = requests.upgrade()?.send(request);
+    Some(replied)
 }
 
 /// How long a VM whose link was closed during the boot may take to exit.
@@ -231,6 +243,7 @@ const EXIT_GRACE: Duration = Duration::from_secs(3);
 /// A VM whose agent has answered.
 struct BootedVm {
     vmm: Vmm,
+    control: Option<Box<dyn VmmControl>>,
     session: Session,
     route: Route,
     kept: HeldResources,
@@ -248,6 +261,7 @@ async fn connect(
         mut vmm,
         transport,
         link: _,
+        control,
         consoles,
         kept,
         warnings,
@@ -260,7 +274,7 @@ async fn connect(
     let hello = async {
         let (link, route) = open_link(transport, secrets.reset_key).await?;
         let session = Session::connect(link, Some(secrets.boot_id)).await?;
-        set_clock(&session).await;
+        clock::set(&session).await;
         Ok((session, route))
     };
     let hello = hello.instrument(tracing::info_span!("agent"));
@@ -272,6 +286,7 @@ async fn connect(
         Ok(Ok((session, route))) => {
             return Ok(BootedVm {
                 vmm,
+                control,
                 session,
                 route,
                 kept,
@@ -301,23 +316,6 @@ async fn connect(
         reason,
         console: console.text(),
     })
-}
-
-/// Sets the clock of a guest that has just booted. The time in its boot file may
-/// be seconds old.
-async fn set_clock(session: &Session) {
-    let Ok(now) = SystemTime::now().duration_since(UNIX_EPOCH) else {
-        return;
-    };
-    let wall_time_ns = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
-    // An older agent cannot do this, and a guest without a VM has the host's clock.
-    let Ok(mut answer) = session.open(&Request::SetClock { wall_time_ns }) else {
-        return;
-    };
-    match answer.next().await {
-        Ok(StreamEvent::Closed(closing)) if closing.outcome() == Outcome::Done => {}
-        other => tracing::warn!(?other, "the guest's clock could not be set"),
-    }
 }
 
 /// Opens the link as soon as the agent listens. Returns it with the route for

@@ -1,7 +1,9 @@
 //! The state machine of a VM. It is pure: the driver performs the actions.
 //!
 //! ```text
-//!            StopRequested              StopDeadline
+//!  Paused ---------------------+
+//!     ^  Paused, Resumed       | StopRequested
+//!     v                        v        StopDeadline
 //!  Running ----------------> Stopping ---------------+
 //!     |                         |                    v
 //!     +--- KillRequested, LinkLost, -----------> Killing
@@ -22,6 +24,8 @@ use super::{End, VmEnd};
 pub enum VmState {
     /// It runs, and its agent has answered.
     Running,
+    /// It is [paused](crate::Vm::pause).
+    Paused,
     /// The guest ends its processes and makes its disk clean.
     Stopping,
     /// It was killed for this reason, and has not ended yet.
@@ -37,6 +41,8 @@ pub(super) enum Event {
     KillRequested,
     StopDeadline,
     LinkLost,
+    Paused,
+    Resumed,
     VmmExited(VmmExit),
 }
 
@@ -87,24 +93,32 @@ pub(super) enum Action {
     PowerOff,
     ArmStopDeadline,
     KillVmm,
+    Resume,
 }
 
 /// Returns the next state, and the actions that lead to it.
 pub(super) fn step(state: VmState, event: Event) -> (VmState, &'static [Action]) {
-    use VmState::{Ended, Killing, Running, Stopping};
+    use VmState::{Ended, Killing, Paused, Running, Stopping};
     const KILL: &[Action] = &[Action::KillVmm];
     match (state, event) {
         (Ended(_), _) => (state, &[]),
-        (Running, Event::VmmExited(exit)) => (Ended(exit.end(End::Died)), &[]),
+        (Running | Paused, Event::VmmExited(exit)) => (Ended(exit.end(End::Died)), &[]),
         (Stopping, Event::VmmExited(exit)) => (Ended(exit.end_of_stop()), &[]),
         (Killing(reason), Event::VmmExited(exit)) => (Ended(exit.end(reason)), &[]),
         (Running, Event::StopRequested) => (Stopping, &[Action::PowerOff, Action::ArmStopDeadline]),
-        (Running | Stopping, Event::KillRequested) => (Killing(End::Killed), KILL),
+        (Running, Event::Paused) => (Paused, &[]),
+        (Paused, Event::Resumed) => (Running, &[]),
+        // Only a guest that runs can be powered off.
+        (Paused, Event::StopRequested) => (Stopping, &[Action::Resume, Action::ArmStopDeadline]),
+        (Stopping, Event::Paused) => (Stopping, &[Action::Resume]),
+        (Stopping, Event::Resumed) => (Stopping, &[Action::PowerOff]),
+        (Running | Paused | Stopping, Event::KillRequested) => (Killing(End::Killed), KILL),
         (Stopping, Event::StopDeadline) => (Killing(End::StopTimedOut), KILL),
-        (Running, Event::LinkLost) => (Killing(End::ProtocolViolation), KILL),
+        (Running | Paused, Event::LinkLost) => (Killing(End::ProtocolViolation), KILL),
         // While stopping, the link closes before the VMM exits.
         (Stopping, Event::StopRequested | Event::LinkLost)
-        | (Running, Event::StopDeadline)
+        | (Running, Event::StopDeadline | Event::Resumed)
+        | (Paused, Event::StopDeadline | Event::Paused)
         | (Killing(_), _) => (state, &[]),
     }
 }
@@ -135,6 +149,8 @@ mod tests {
             Just(Event::KillRequested),
             Just(Event::StopDeadline),
             Just(Event::LinkLost),
+            Just(Event::Paused),
+            Just(Event::Resumed),
             Just(exited(SUCCESS, Report::Clean)),
             Just(exited(SIGKILL, Report::Missing)),
         ]
@@ -162,6 +178,27 @@ mod tests {
             }
             prop_assert!(kills <= 1);
         }
+    }
+
+    #[test]
+    fn a_paused_vm_is_resumed_before_it_is_powered_off() {
+        let (state, actions) = step(VmState::Running, Event::Paused);
+        assert_eq!((state, actions), (VmState::Paused, &[][..]));
+        let (state, actions) = step(state, Event::StopRequested);
+        assert_eq!(state, VmState::Stopping);
+        assert_eq!(actions, [Action::Resume, Action::ArmStopDeadline]);
+        let (state, actions) = step(state, Event::Resumed);
+        assert_eq!(
+            (state, actions),
+            (VmState::Stopping, &[Action::PowerOff][..])
+        );
+    }
+
+    #[test]
+    fn a_pause_that_was_under_way_when_the_vm_was_stopped_is_undone() {
+        let (state, _) = step(VmState::Running, Event::StopRequested);
+        let (state, actions) = step(state, Event::Paused);
+        assert_eq!((state, actions), (VmState::Stopping, &[Action::Resume][..]));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use vmcell::{
     backend::{Backend as _, Backends, HostProcess},
 };
 
-use crate::{base, builder};
+use crate::{base, builder, start};
 
 #[tokio::test]
 async fn it_is_used_only_where_the_caller_allows_it() {
@@ -22,6 +22,19 @@ fn it_is_the_last_that_would_be_chosen() {
     assert_eq!(last.name(), "process");
     assert!(!last.is_vm());
     assert!(!HostProcess::new().health().reason.is_empty());
+}
+
+#[tokio::test]
+async fn it_cannot_be_paused_and_says_which_backend_can() {
+    assert!(HostProcess::new().health().features.is_empty());
+    let Some(vm) = start().await else { return };
+    let error = vm.pause().await.unwrap_err();
+    assert_eq!(error.code(), "backend-lacks", "{error}");
+    assert_eq!(
+        error.to_string(),
+        "the backend process cannot pause a VM: choose the backend qemu"
+    );
+    assert!(vm.health().await.is_healthy());
 }
 
 #[tokio::test]

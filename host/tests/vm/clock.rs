@@ -16,7 +16,7 @@ fn seconds() -> f64 {
 }
 
 /// Asserts that the guest's clock is the host's, give or take a second.
-async fn assert_clock_matches(vm: &Vm) {
+pub(crate) async fn assert_clock_matches(vm: &Vm) {
     let before = seconds();
     let output = vm.exec(["date", "+%s"]).await.unwrap();
     let after = seconds();

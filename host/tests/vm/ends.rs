@@ -3,7 +3,9 @@
 
 use std::{os::unix::process::ExitStatusExt as _, path::Path, time::Duration};
 
-use vmcell::{Command, End, EndKind, Error, ExecEvent, ExecStream, Vm, VmEnd, VmState, disk::Disk};
+use vmcell::{
+    Command, End, EndKind, Error, ExecEvent, ExecStream, LinkKind, Vm, VmEnd, VmState, disk::Disk,
+};
 
 use crate::{
     builder,
@@ -72,6 +74,13 @@ async fn killing_the_process_that_writes_back_does_not_end_the_writing_back() {
     );
 }
 
+/// Pauses a VM, unless it has the link that cannot be paused.
+async fn pause_if_possible(vm: &Vm) {
+    if vm.health().await.link.kind == LinkKind::Serial {
+        vm.pause().await.unwrap();
+    }
+}
+
 #[tokio::test]
 async fn dropping_the_last_handle_stops_a_vm_whose_disk_is_kept() {
     let (_folder, path) = new_disk();
@@ -81,6 +90,7 @@ async fn dropping_the_last_handle_stops_a_vm_whose_disk_is_kept() {
     let second = vm.clone();
     drop(vm);
     run(&second, "echo kept >/root/notes").await;
+    pause_if_possible(&second).await;
     drop(second);
     let ended = tokio::task::spawn_blocking(move || vmm.ends_within(Vm::STOP_TIMEOUT + TIMEOUT));
     assert!(ended.await.unwrap());
@@ -93,13 +103,22 @@ async fn dropping_the_last_handle_stops_a_vm_whose_disk_is_kept() {
 fn a_runtime_that_goes_away_stops_vms_whose_disks_are_kept() {
     let current = || tokio::runtime::Builder::new_current_thread();
     let multi = || tokio::runtime::Builder::new_multi_thread();
-    for (mut builder, keep_handle) in [(current(), true), (multi(), true), (multi(), false)] {
+    let cases = [
+        (current(), true, false),
+        (multi(), true, false),
+        (multi(), false, false),
+        (multi(), true, true),
+    ];
+    for (mut builder, keep_handle, is_paused) in cases {
         let (_folder, path) = new_disk();
         let runtime = builder.enable_all().build().unwrap();
         let (vm, vmm) = runtime.block_on(async {
             let vm = builder_on(&path).start().await.unwrap();
             run(&vm, "echo kept >/root/notes").await;
             let vmm = VmmProcess::of(&vm);
+            if is_paused {
+                pause_if_possible(&vm).await;
+            }
             (keep_handle.then_some(vm), vmm)
         });
         drop(runtime);

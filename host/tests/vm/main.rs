@@ -25,6 +25,7 @@ mod links;
 mod orphans;
 mod out_of_memory;
 mod own_init;
+mod pauses;
 mod ports;
 mod processes;
 mod resume;

@@ -1,4 +1,4 @@
-//! Firecracker's API, if a caller enables it.
+//! The API of a VMM, if a caller enables it.
 
 use std::{
     fs,
@@ -9,7 +9,10 @@ use std::{
     time::Duration,
 };
 
-use vmcell::backend::{Firecracker, RunFolder};
+use vmcell::{
+    VmBuilder, VmState,
+    backend::{Backend as _, CloudHypervisor, Feature, Firecracker, RunFolder},
+};
 
 use crate::{Fake, builder, fake};
 
@@ -99,4 +102,68 @@ async fn what_a_killed_program_left_of_it_the_next_start_removes() {
     let next = builder(firecracker).start().await.unwrap();
     assert!(!fs::exists(&api).unwrap());
     next.kill().await.unwrap();
+}
+
+/// Pauses and resumes a VM, and stops it while it is paused.
+async fn pauses_and_resumes(builder: VmBuilder) {
+    let vm = builder.start().await.unwrap();
+    for _ in 0..2 {
+        vm.pause().await.unwrap();
+        assert_eq!(vm.state(), VmState::Paused);
+        vm.resume().await.unwrap();
+        assert!(vm.health().await.is_healthy());
+    }
+    vm.pause().await.unwrap();
+    vm.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_vm_of_firecracker_is_paused_through_it() {
+    let fake = firecracker();
+    let firecracker = Firecracker::at(fake.path("firecracker"));
+    pauses_and_resumes(builder(firecracker.clone().with_api())).await;
+    let vm = builder(firecracker.clone()).start().await.unwrap();
+    let error = vm.pause().await.unwrap_err();
+    assert_eq!(error.code(), "backend-lacks", "{error}");
+    assert!(error.to_string().contains("`with_api`"), "{error}");
+    vm.kill().await.unwrap();
+    // Where there is KVM, the health tells them apart.
+    for (backend, can_pause) in [(firecracker.clone(), false), (firecracker.with_api(), true)] {
+        let health = backend.health();
+        if health.is_available {
+            assert_eq!(health.features.contains(&Feature::Pause), can_pause);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_vm_of_cloud_hypervisor_is_paused_through_it() {
+    let fake = Fake::new("cloud-hypervisor", "cloud-hypervisor v52.0");
+    let backend = CloudHypervisor::at(fake.path("cloud-hypervisor")).with_api();
+    let kernel = fake.write("vmlinux", "\x7fELF");
+    pauses_and_resumes(builder(backend).kernel(kernel)).await;
+}
+
+#[tokio::test]
+async fn a_vmm_that_refuses_says_why_and_the_vm_goes_on() {
+    let fake = firecracker();
+    let firecracker = Firecracker::at(fake.path("firecracker")).with_api();
+    let vm = builder(firecracker.clone()).start().await.unwrap();
+    // Behind the library's back, so that the VMM refuses its request.
+    let api = firecracker.api_socket(vm.id()).unwrap();
+    let mut socket = UnixStream::connect(api).unwrap();
+    let body = r#"{"state":"Paused"}"#;
+    let length = body.len();
+    write!(
+        socket,
+        "PATCH /vm HTTP/1.1\r\nContent-Length: {length}\r\n\r\n{body}"
+    )
+    .unwrap();
+    BufReader::new(socket).lines().next().unwrap().unwrap();
+    let error = vm.pause().await.unwrap_err();
+    assert_eq!(error.code(), "control", "{error}");
+    assert!(error.to_string().contains("replies 400: twice"), "{error}");
+    assert_eq!(vm.state(), VmState::Running);
+    assert!(vm.health().await.is_healthy());
+    vm.kill().await.unwrap();
 }

@@ -3,7 +3,7 @@
 
 use std::{
     fs::{File, OpenOptions},
-    io::{BufRead as _, BufReader, Read as _, Write as _},
+    io::{BufRead, BufReader, Read as _, Write as _},
     os::unix::{
         fs::FileExt as _,
         net::{UnixListener, UnixStream},
@@ -99,6 +99,8 @@ impl VmSettings {
             let mut pairs = option(name).split(',');
             pairs.find_map(|pair| pair.strip_prefix(key)).unwrap()
         };
+        let has_api = arguments.contains("--api-socket");
+        let api = has_api.then(|| value("--api-socket", "path=").into());
         assert_eq!((option("--serial"), option("--console")), ("tty", "off"));
         assert_eq!(value("--vsock", "cid="), "3");
         Self {
@@ -112,7 +114,7 @@ impl VmSettings {
                 .trim_end_matches('M')
                 .parse()
                 .unwrap(),
-            api: None,
+            api,
         }
     }
 
@@ -151,21 +153,58 @@ fn boot_file(archive: &[u8]) -> &[u8] {
 /// The API's reply to a query of the VM's state.
 pub(crate) const STATE: &str = r#"{"id":"a-fake","state":"Running"}"#;
 
-/// Serves the API of the VMM, which supports one request.
+/// Serves the API of the VMM, which knows the state of the VM, and pauses and resumes it
+/// as Firecracker and as Cloud Hypervisor do. What the VM should not be told twice is
+/// refused.
 fn serve_api(listener: UnixListener) {
     std::thread::spawn(move || {
+        let mut is_paused = false;
         for program in listener.incoming() {
             let mut program = program.unwrap();
-            let mut lines = BufReader::new(program.try_clone().unwrap()).lines();
-            assert_eq!(lines.next().unwrap().unwrap(), "GET / HTTP/1.1");
-            let length = STATE.len();
-            write!(
-                program,
-                "HTTP/1.1 200 \r\nContent-Length: {length}\r\n\r\n{STATE}"
-            )
-            .unwrap();
+            let (line, body) = read_request(&mut BufReader::new(program.try_clone().unwrap()));
+            let pauses = match (line.as_str(), body.as_str()) {
+                ("GET / HTTP/1.1", "") => {
+                    let length = STATE.len();
+                    let reply = format!("HTTP/1.1 200 \r\nContent-Length: {length}\r\n\r\n{STATE}");
+                    program.write_all(reply.as_bytes()).unwrap();
+                    continue;
+                }
+                ("PATCH /vm HTTP/1.1", r#"{"state":"Paused"}"#)
+                | ("PUT /api/v1/vm.pause HTTP/1.1", "") => true,
+                ("PATCH /vm HTTP/1.1", r#"{"state":"Resumed"}"#)
+                | ("PUT /api/v1/vm.resume HTTP/1.1", "") => false,
+                other => panic!("{other:?}"),
+            };
+            let reply = match pauses == is_paused {
+                true => "400 Bad Request\r\nContent-Length: 5\r\n\r\ntwice",
+                false => "204 No Content\r\n\r\n",
+            };
+            is_paused = pauses;
+            write!(program, "HTTP/1.1 {reply}").unwrap();
         }
     });
+}
+
+/// Reads the first line and the body of a request.
+fn read_request(reader: &mut impl BufRead) -> (String, String) {
+    let mut first = String::new();
+    reader.read_line(&mut first).unwrap();
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).unwrap();
+        match line.trim_end().split_once(": ") {
+            Some(("Content-Length", value)) => length = value.parse().unwrap(),
+            Some(_) => {}
+            None => break,
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).unwrap();
+    (
+        first.trim_end().to_owned(),
+        String::from_utf8(body).unwrap(),
+    )
 }
 
 /// Serves the vsock of the VMM, and the agent behind it.

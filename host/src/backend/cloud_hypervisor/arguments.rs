@@ -15,6 +15,8 @@ pub(super) struct Parts {
     /// A path without a comma.
     pub(super) vsock: PathBuf,
     pub(super) version: Version,
+    /// The socket of its API, a path without a comma; `None` if it has none.
+    pub(super) api: Option<PathBuf>,
 }
 
 // The descriptors that it inherits, in the order in which they are passed.
@@ -45,10 +47,17 @@ pub(super) fn arguments(machine: &Machine, parts: &Parts) -> Vec<OsString> {
         ("--serial", "tty".into()),
         ("--console", "off".into()),
     ];
-    let options = options.into_iter();
+    let api = parts.api.as_deref().map(|path| ("--api-socket", api(path)));
+    let options = options.into_iter().chain(api);
     options
         .flat_map(|(name, value)| [name.into(), value])
         .collect()
+}
+
+fn api(path: &Path) -> OsString {
+    let mut option = OsString::from("path=");
+    option.push(path);
+    option
 }
 
 fn vsock(path: &Path) -> OsString {
@@ -73,10 +82,15 @@ mod tests {
     use crate::acceleration::Acceleration;
 
     fn text(version: Version) -> String {
+        text_with(version, None)
+    }
+
+    fn text_with(version: Version, api: Option<PathBuf>) -> String {
         let parts = Parts {
             kernel: "/kernel".into(),
             vsock: "/run/vmcell/0123/v".into(),
             version,
+            api,
         };
         let arguments = arguments(&Machine::sample(Acceleration::Kvm), &parts);
         let words: Vec<_> = arguments
@@ -100,6 +114,15 @@ mod tests {
 --vsock cid=3,socket=/run/vmcell/0123/v
 --serial tty
 --console off"
+        );
+    }
+
+    #[test]
+    fn the_api_has_a_socket_if_it_is_on() {
+        let text = text_with(Version(52, 0, 0), Some("/run/vmcell/0123/api".into()));
+        assert!(
+            text.ends_with("\n--console off\n--api-socket path=/run/vmcell/0123/api"),
+            "{text}"
         );
     }
 

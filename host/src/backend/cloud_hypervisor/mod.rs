@@ -18,7 +18,8 @@ use std::{
 
 use self::arguments::Parts;
 use super::{
-    AgentTransport, Backend, BackendHealth, Launched, Machine, Vmm,
+    AgentTransport, Backend, BackendHealth, Feature, Launched, Machine, Vmm,
+    http_api::{ApiControl, ApiRequest},
     kvm::{check_kvm, require_kvm},
     raw_disk::raw_disk,
     version::Version,
@@ -30,10 +31,22 @@ use crate::{error::Error, link::LinkKind, locate, run_folder::RunFolder};
 #[derive(Clone, Debug, Default)]
 pub struct CloudHypervisor {
     program: Option<PathBuf>,
+    has_api: bool,
 }
 
 /// The options that the guest's kernel must have.
 const REQUIRED_OPTIONS: [&str; 2] = ["CONFIG_VIRTIO_PCI", "CONFIG_ACPI"];
+
+const PAUSE: ApiRequest = ApiRequest {
+    method: "PUT",
+    path: "/api/v1/vm.pause",
+    body: "",
+};
+
+const RESUME: ApiRequest = ApiRequest {
+    path: "/api/v1/vm.resume",
+    ..PAUSE
+};
 
 impl CloudHypervisor {
     /// Uses the Cloud Hypervisor that `VMCELL_CLOUD_HYPERVISOR` names, or the
@@ -46,7 +59,17 @@ impl CloudHypervisor {
     pub fn at(program: impl Into<PathBuf>) -> Self {
         Self {
             program: Some(program.into()),
+            ..Self::default()
         }
+    }
+
+    /// Enables its API, with which VMs can be [paused](crate::Vm::pause). It is off
+    /// by default: an API that is off cannot be attacked. Each VM has a socket of its
+    /// own, which only the user who started the VM can use.
+    #[must_use]
+    pub fn with_api(mut self) -> Self {
+        self.has_api = true;
+        self
     }
 
     fn program(&self) -> Result<PathBuf, Error> {
@@ -70,6 +93,7 @@ impl Backend for CloudHypervisor {
 
     fn health(&self) -> BackendHealth {
         match self.check() {
+            Ok(found) if self.has_api => BackendHealth::available(found).with(Feature::Pause),
             Ok(found) => BackendHealth::available(found),
             Err(reason) => BackendHealth::unavailable(reason),
         }
@@ -97,6 +121,7 @@ impl Backend for CloudHypervisor {
             kernel: kernel(machine.kernel.as_deref())?,
             vsock,
             version: version(&program)?,
+            api: self.has_api.then(|| folder.path().join("api")),
         };
 
         let pair = || UnixStream::pair().map_err(Error::host("make a socket pair"));
@@ -113,7 +138,15 @@ impl Backend for CloudHypervisor {
             .stderr(OwnedFd::from(vmm_stderr));
         let vmm = Vmm::spawn(command, vec![disk.into(), initramfs.into()])?;
         let launched = Launched::new(vmm, transport).link(link).keep(folder);
-        Ok(launched.console(console).console(stderr))
+        let launched = launched.console(console).console(stderr);
+        Ok(match parts.api {
+            Some(socket) => launched.control(ApiControl {
+                socket,
+                pause: PAUSE,
+                resume: RESUME,
+            }),
+            None => launched,
+        })
     }
 }
 

@@ -6,8 +6,8 @@
 //!                    vsock: Unix sockets in a folder of the VM
 //! ```
 //!
-//! Its API is off unless a caller enables it. This library does not need it:
-//! the config file says everything, a guest that powers off ends Firecracker,
+//! Its API is off unless a caller enables it. Only pausing a VM needs it: the
+//! config file says everything else, a guest that powers off ends Firecracker,
 //! and an API that is off cannot be attacked. If it is on, its socket is in the
 //! folder of the VM, and is opened before the VM boots.
 
@@ -28,7 +28,8 @@ use std::{
 use self::config::{Paths, config, instance_id};
 pub use self::jail::Jail;
 use super::{
-    AgentTransport, Backend, BackendHealth, Launched, Machine, Vmm,
+    AgentTransport, Backend, BackendHealth, Feature, Launched, Machine, Vmm,
+    http_api::{ApiControl, ApiRequest},
     kvm::{check_kvm, require_kvm},
     machine::memfd_with,
     raw_disk::raw_disk,
@@ -51,6 +52,17 @@ const VSOCK: &str = "v";
 /// The name of its API socket. It cannot collide with the sockets of guest
 /// ports, which are named `v_<port>`.
 const API: &str = "api";
+
+const PAUSE: ApiRequest = ApiRequest {
+    method: "PATCH",
+    path: "/vm",
+    body: r#"{"state":"Paused"}"#,
+};
+
+const RESUME: ApiRequest = ApiRequest {
+    body: r#"{"state":"Resumed"}"#,
+    ..PAUSE
+};
 
 // The descriptors that it inherits, in the order in which they are passed.
 const DISK: &str = "/proc/self/fd/3";
@@ -79,12 +91,12 @@ impl Firecracker {
         self
     }
 
-    /// Enables its API, for features that this library does not use: pausing a
-    /// VM, limiting the rate of its disk, taking a snapshot. It is off by
-    /// default.
+    /// Enables its API, with which VMs can be [paused](crate::Vm::pause), and for
+    /// features that this library does not use, such as limiting the rate of a
+    /// disk. It is off by default.
     ///
     /// Each VM has a socket of its own: see [`api_socket`](Self::api_socket). A
-    /// VM that is paused there does not reply here.
+    /// VM that is paused there, not by this library, does not reply here.
     #[must_use]
     pub fn with_api(mut self) -> Self {
         self.has_api = true;
@@ -176,6 +188,7 @@ impl Backend for Firecracker {
 
     fn health(&self) -> BackendHealth {
         match self.check() {
+            Ok(found) if self.has_api => BackendHealth::available(found).with(Feature::Pause),
             Ok(found) => BackendHealth::available(found),
             Err(reason) => BackendHealth::unavailable(reason),
         }
@@ -188,7 +201,15 @@ impl Backend for Firecracker {
             None => self.launch_unjailed(&machine),
             Some(jail) => jail.launch(&self.program()?, &machine, self.has_api),
         };
-        Ok(launched?.link(link))
+        let launched = launched?.link(link);
+        Ok(match self.has_api {
+            true => launched.control(ApiControl {
+                socket: self.api_socket(machine.id())?,
+                pause: PAUSE,
+                resume: RESUME,
+            }),
+            false => launched,
+        })
     }
 }
 

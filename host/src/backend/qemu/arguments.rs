@@ -20,10 +20,11 @@ pub(super) struct Parts {
 // The descriptors that QEMU inherits, in the order in which they are passed.
 const LINK_FD: usize = 3;
 const CONSOLE_FD: usize = 4;
-const INITRAMFS_FD: usize = 5;
-const LAYER_FD: usize = 6;
+const CONTROL_FD: usize = 5;
+const INITRAMFS_FD: usize = 6;
+const LAYER_FD: usize = 7;
 /// The first of the backing files; the others follow.
-const FIRST_BACKING_FD: usize = 7;
+const FIRST_BACKING_FD: usize = 8;
 
 pub(super) fn arguments(machine: &Machine, parts: &Parts) -> Vec<OsString> {
     let mut arguments = Arguments(Vec::new());
@@ -31,6 +32,7 @@ pub(super) fn arguments(machine: &Machine, parts: &Parts) -> Vec<OsString> {
     arguments.add_machine(machine, parts);
     arguments.add_boot(machine, parts);
     arguments.add_console();
+    arguments.add_control();
     arguments.add_disk(&parts.disk);
     arguments.add_link(parts.link);
     arguments.0
@@ -96,6 +98,12 @@ impl Arguments {
     fn add_console(&mut self) {
         self.option("-chardev", format!("socket,id=console,fd={CONSOLE_FD}"));
         self.option("-serial", "chardev:console");
+    }
+
+    /// Adds the monitor, on which QEMU takes commands.
+    fn add_control(&mut self) {
+        self.option("-chardev", format!("socket,id=control,fd={CONTROL_FD}"));
+        self.option("-mon", "chardev=control,mode=control");
     }
 
     /// Adds the chain of layers. The backing file names in their headers are
@@ -270,15 +278,17 @@ mod tests {
 -m 256M
 -no-reboot
 -kernel /kernel
--initrd /proc/self/fd/5
+-initrd /proc/self/fd/6
 -append console=ttyS0 quiet reboot=t panic=-1 debug
 -chardev socket,id=console,fd=4
 -serial chardev:console
--add-fd fd=7,set=7
--blockdev driver=file,node-name=beneath0-file,filename=/dev/fdset/7,read-only=on
+-chardev socket,id=control,fd=5
+-mon chardev=control,mode=control
+-add-fd fd=8,set=8
+-blockdev driver=file,node-name=beneath0-file,filename=/dev/fdset/8,read-only=on
 -blockdev driver=raw,node-name=beneath0,file=beneath0-file,read-only=on
--add-fd fd=6,set=6
--blockdev driver=file,node-name=disk-file,filename=/dev/fdset/6,discard=unmap,cache.no-flush=on
+-add-fd fd=7,set=7
+-blockdev driver=file,node-name=disk-file,filename=/dev/fdset/7,discard=unmap,cache.no-flush=on
 -blockdev driver=qcow2,node-name=disk,file=disk-file,backing=beneath0,discard=unmap,cache.no-flush=on
 -device virtio-blk-device,drive=disk,werror=report,rerror=report
 -device virtio-serial-device,max_ports=2
@@ -333,14 +343,14 @@ mod tests {
         assert!(
             text.contains(
                 "\n\
--add-fd fd=8,set=8
--blockdev driver=file,node-name=beneath1-file,filename=/dev/fdset/8,read-only=on
+-add-fd fd=9,set=9
+-blockdev driver=file,node-name=beneath1-file,filename=/dev/fdset/9,read-only=on
 -blockdev driver=raw,node-name=beneath1,file=beneath1-file,read-only=on
--add-fd fd=7,set=7
--blockdev driver=file,node-name=beneath0-file,filename=/dev/fdset/7,read-only=on
+-add-fd fd=8,set=8
+-blockdev driver=file,node-name=beneath0-file,filename=/dev/fdset/8,read-only=on
 -blockdev driver=qcow2,node-name=beneath0,file=beneath0-file,backing=beneath1,read-only=on
--add-fd fd=6,set=6
--blockdev driver=file,node-name=disk-file,filename=/dev/fdset/6,discard=unmap
+-add-fd fd=7,set=7
+-blockdev driver=file,node-name=disk-file,filename=/dev/fdset/7,discard=unmap
 -blockdev driver=qcow2,node-name=disk,file=disk-file,backing=beneath0,discard=unmap
 "
             ),

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod link;
+mod qmp;
 mod vhost_device;
 
 use std::{
@@ -10,8 +11,12 @@ use std::{
     process::{Command, Stdio},
 };
 
-use self::{arguments::Parts, link::Link};
-use super::{Backend, BackendHealth, Launched, Machine, Vmm, version::Version};
+use self::{
+    arguments::Parts,
+    link::{Device, Link},
+    qmp::Qmp,
+};
+use super::{Backend, BackendHealth, Feature, Launched, Machine, Vmm, version::Version};
 use crate::{
     acceleration::{Acceleration, AccelerationChoice},
     error::Error,
@@ -69,6 +74,7 @@ impl Backend for Qemu {
                     choice.acceleration,
                     choice.reason
                 ))
+                .with(Feature::Pause)
             }
             Err(error) => BackendHealth::unavailable(error.to_string()),
         }
@@ -82,6 +88,8 @@ impl Backend for Qemu {
         let pair = || UnixStream::pair().map_err(Error::host("make a socket pair"));
         let (console, vmm_console) = pair()?;
         let (stderr, vmm_stderr) = pair()?;
+        let (control, vmm_control) = pair()?;
+        let control = Qmp::new(control).map_err(Error::host("make a socket pair"))?;
         let program = self.program()?;
         let (kernel, disk) = (machine.kernel()?, machine.overlay()?);
         // Prepared last, because it may start a program.
@@ -107,6 +115,7 @@ impl Backend for Qemu {
         let mut descriptors = vec![
             link.descriptor,
             vmm_console.into(),
+            vmm_control.into(),
             initramfs.into(),
             parts.disk.layer.into(),
         ];
@@ -119,7 +128,13 @@ impl Backend for Qemu {
                 .console(helper.stderr)
                 .keep(helper.folder),
         };
-        Ok(launched.link(link.choice).console(console).console(stderr))
+        let launched = launched.link(link.choice);
+        let launched = launched.console(console).console(stderr);
+        Ok(match link.device {
+            // Seen with vhost-device-vsock 0.3: after a pause it stops passing bytes on.
+            Device::VhostUserVsock => launched,
+            Device::Serial | Device::Vsock { .. } => launched.control(control),
+        })
     }
 }
 

@@ -191,6 +191,7 @@ impl ClientConnection {
                 let text = "too many requests are under way in this VM";
                 self.refuse(id, FailureKind::Limit, text)
             }
+            Err(OpenError::Paused) => self.refuse(id, FailureKind::Conflict, "the VM is paused"),
             Err(OpenError::Unsupported(feature)) => {
                 let feature = feature.names().next().unwrap_or_default();
                 let text = format!("the agent lacks {feature}");

@@ -150,19 +150,20 @@ impl StreamState {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends the frame that opens the stream, unless it was reopened on a new
-    /// link meanwhile.
-    pub(super) fn open(&self, shared: &Shared, frame: &[u8]) -> Result<(), WireError> {
+    /// Calls `send` to send the frame that opens the stream, unless it was reopened
+    /// on a new link meanwhile.
+    pub(super) fn open(
+        &self,
+        shared: &Shared,
+        send: impl FnOnce(Epoch) -> Result<(), WireError>,
+    ) -> Result<(), WireError> {
         let mut inner = self.lock();
         let epoch = shared.outgoing.epoch();
         if inner.epoch == Some(epoch) {
             return Ok(());
         }
         inner.epoch = Some(epoch);
-        shared.outgoing.request(epoch, |out| {
-            out.extend_from_slice(frame);
-            Ok(())
-        })
+        send(epoch)
     }
 
     /// Reopens the stream on the link of a new epoch. Returns whether it could.

@@ -33,6 +33,7 @@ mod gaps;
 mod hello;
 mod lost_link;
 mod outputs;
+mod pauses;
 mod random_frames;
 mod relay;
 mod result_limits;

@@ -1,0 +1,192 @@
+//! The HTTP API of a VMM, on a Unix socket. Firecracker and Cloud Hypervisor have
+//! one each.
+
+use std::{
+    io::{self, BufRead as _, BufReader, Read as _, Write as _},
+    os::{fd::AsRawFd as _, unix::net::UnixStream},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use rustix::fs::{Mode, OFlags, open};
+
+use super::VmmControl;
+use crate::{error::Error, printable};
+
+/// Control over a VMM through its API.
+#[derive(Debug)]
+pub(super) struct ApiControl {
+    pub(super) socket: PathBuf,
+    pub(super) pause: ApiRequest,
+    pub(super) resume: ApiRequest,
+}
+
+/// A request to the API.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ApiRequest {
+    pub(super) method: &'static str,
+    pub(super) path: &'static str,
+    /// JSON, or nothing.
+    pub(super) body: &'static str,
+}
+
+/// How long the VMM may take to reply.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The most that is read of a reply. The VMM may be under the control of its guest.
+const MAX_REPLY: u64 = 64 * 1024;
+
+impl VmmControl for ApiControl {
+    fn pause(&mut self) -> Result<(), Error> {
+        self.request(self.pause, "pause the VM")
+    }
+
+    fn resume(&mut self) -> Result<(), Error> {
+        self.request(self.resume, "resume the VM")
+    }
+}
+
+impl ApiControl {
+    fn request(&self, request: ApiRequest, doing: &'static str) -> Result<(), Error> {
+        let reason = match self.exchange(request) {
+            Ok((200..300, _)) => return Ok(()),
+            Ok((status, body)) => format!("its API replies {status}: {}", printable(&body)),
+            Err(error) => format!("its API does not reply: {error}"),
+        };
+        Err(Error::Control { doing, reason })
+    }
+
+    /// Returns the status and the beginning of the body of the reply.
+    fn exchange(&self, request: ApiRequest) -> io::Result<(u16, Vec<u8>)> {
+        let ApiRequest { method, path, body } = request;
+        let mut socket = connect(&self.socket)?;
+        socket.set_read_timeout(Some(REPLY_TIMEOUT))?;
+        socket.set_write_timeout(Some(REPLY_TIMEOUT))?;
+        let length = body.len();
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\n\
+             Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
+        );
+        socket.write_all(head.as_bytes())?;
+        socket.write_all(body.as_bytes())?;
+        let mut reply = BufReader::new(socket).take(MAX_REPLY);
+        let mut line = String::new();
+        reply.read_line(&mut line)?;
+        let status = line
+            .strip_prefix("HTTP/1.1 ")
+            .and_then(|rest| rest.get(..3)?.parse().ok())
+            .ok_or_else(|| malformed("no status line"))?;
+        let mut length = 0;
+        loop {
+            line.clear();
+            if reply.read_line(&mut line)? == 0 {
+                return Err(malformed("no end of the headers"));
+            }
+            let Some((name, value)) = line.trim_end().split_once(':') else {
+                break;
+            };
+            if name.eq_ignore_ascii_case("content-length") {
+                length = value.trim().parse().map_err(|_| malformed("no length"))?;
+            }
+        }
+        let mut body = Vec::new();
+        reply.take(length).read_to_end(&mut body)?;
+        Ok((status, body))
+    }
+}
+
+/// Connects without following a symbolic link. A VMM in a jail can replace its socket
+/// by a link, which would lead this program to any other socket.
+fn connect(path: &Path) -> io::Result<UnixStream> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let socket = open(path, flags, Mode::empty())?;
+    UnixStream::connect(format!("/proc/self/fd/{}", socket.as_raw_fd()))
+}
+
+fn malformed(what: &str) -> io::Error {
+    io::Error::new(
+        io::ErrorKind::InvalidData,
+        format!("the reply is malformed: {what}"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{os::unix::net::UnixListener, thread};
+
+    use super::*;
+
+    const PAUSE: ApiRequest = ApiRequest {
+        method: "PATCH",
+        path: "/vm",
+        body: r#"{"state":"Paused"}"#,
+    };
+
+    fn control(socket: PathBuf) -> ApiControl {
+        ApiControl {
+            socket,
+            pause: PAUSE,
+            resume: PAUSE,
+        }
+    }
+
+    /// Pauses through an API that gives this reply. Also returns the request.
+    fn pause(reply: &'static str) -> (Result<(), Error>, String) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("api");
+        let listener = UnixListener::bind(&path).unwrap();
+        let serving = thread::spawn(move || {
+            let (mut client, _) = listener.accept().unwrap();
+            let mut request = [0; 1024];
+            let mut length = 0;
+            while !request[..length].ends_with(b"}") {
+                length += client.read(&mut request[length..]).unwrap();
+            }
+            client.write_all(reply.as_bytes()).unwrap();
+            String::from_utf8(request[..length].to_vec()).unwrap()
+        });
+        let result = control(path).pause();
+        (result, serving.join().unwrap())
+    }
+
+    #[test]
+    fn a_request_has_a_length_and_any_success_is_one() {
+        let (result, sent) = pause("HTTP/1.1 204 No Content\r\nServer: a\r\n\r\n");
+        result.unwrap();
+        assert!(sent.starts_with("PATCH /vm HTTP/1.1\r\n"), "{sent}");
+        assert!(
+            sent.contains("\r\nContent-Length: 18\r\n\r\n{\"state\""),
+            "{sent}"
+        );
+        let (result, _) = pause("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}");
+        result.unwrap();
+    }
+
+    #[test]
+    fn a_refusal_says_why() {
+        let (result, _) = pause("HTTP/1.1 400 Bad Request\r\nContent-Length: 9\r\n\r\nno\x1b[31m!");
+        let reason = result.unwrap_err().to_string();
+        let expected = "the VMM could not pause the VM: its API replies 400: no";
+        assert!(reason.starts_with(expected), "{reason}");
+        assert!(!reason.contains('\x1b'));
+    }
+
+    #[test]
+    fn nonsense_is_an_error() {
+        for reply in ["", "hello\r\n\r\n", "HTTP/1.1 2", "HTTP/1.1 200 OK\r\nA: b"] {
+            let (result, _) = pause(reply);
+            let reason = result.unwrap_err().to_string();
+            assert!(reason.contains("malformed"), "{reply:?}: {reason}");
+        }
+    }
+
+    #[test]
+    fn a_socket_that_is_a_link_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let _listener = UnixListener::bind(folder.path().join("other")).unwrap();
+        let path = folder.path().join("api");
+        std::os::unix::fs::symlink(folder.path().join("other"), &path).unwrap();
+        let reason = control(path).pause().unwrap_err().to_string();
+        assert!(reason.contains("does not reply"), "{reason}");
+    }
+}
