@@ -49,6 +49,10 @@ pub(crate) enum CliCommand {
     /// Kill a VM (shut it down if its disk is kept), or a process with all its
     /// descendants.
     Kill(KillArguments),
+    /// Pause a VM: its processors stand still.
+    Pause(PauseArguments),
+    /// Resume a paused VM.
+    Resume(ResumeArguments),
     /// Manage the services of a VM.
     Service(ServiceArguments),
     /// Forward ports of 127.0.0.1 to a VM until interrupted.
@@ -89,6 +93,8 @@ impl CliCommand {
             Self::Ps(arguments) => arguments.json,
             Self::Logs(arguments) => arguments.json,
             Self::Stop(arguments) => arguments.json,
+            Self::Pause(arguments) => arguments.json,
+            Self::Resume(arguments) => arguments.json,
             Self::Service(arguments) => arguments.json(),
             Self::Publish(arguments) => arguments.json,
             Self::Cp(arguments) => arguments.json,
@@ -237,6 +243,29 @@ pub(crate) struct StopArguments {
     #[arg(value_name = "ID")]
     pub(crate) id: String,
     /// Print how the VM ended as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PauseArguments {
+    /// ID of the VM, as listed by `vmcell ps`.
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
+    /// Refuse requests until the VM is resumed. By default they wait.
+    #[arg(long)]
+    pub(crate) refuse: bool,
+    /// Print the state of the VM as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ResumeArguments {
+    /// ID of the VM, as listed by `vmcell ps`.
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
+    /// Print the state of the VM as JSON.
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -21,6 +21,7 @@ mod logs;
 mod machine_options;
 mod new_vm;
 mod output;
+mod pause;
 mod port;
 mod process_selector;
 mod ps;
@@ -65,6 +66,8 @@ fn main() -> ExitCode {
         CliCommand::Logs(arguments) => logs::logs(arguments),
         CliCommand::Stop(arguments) => stop::stop(arguments),
         CliCommand::Kill(arguments) => kill::kill(arguments),
+        CliCommand::Pause(arguments) => pause::pause(arguments),
+        CliCommand::Resume(arguments) => pause::resume(arguments),
         CliCommand::Service(arguments) => service::service(arguments),
         CliCommand::Publish(arguments) => port::publish(arguments),
         CliCommand::Cp(arguments) => files::cp(arguments),

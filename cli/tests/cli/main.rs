@@ -25,6 +25,7 @@ mod ls_cat_stat;
 mod options;
 mod other_users;
 mod patch;
+mod pause;
 mod processes;
 mod ps;
 mod publish;
