@@ -93,9 +93,9 @@ pub enum Request<'a> {
         /// The port.
         port: u16,
     },
-    /// Sets the guest's wall clock: [`Outcome::Done`]. The host sends this once,
-    /// after the hello of a guest that it booted, because the time in the boot
-    /// file is by then as old as the boot.
+    /// Sets the guest's wall clock: [`Outcome::Done`]. The host sends this after the
+    /// hello of a guest that it booted, because the time in the boot file is by
+    /// then as old as the boot, and first of all when it has resumed a paused VM.
     SetClock {
         /// The host's wall clock, in nanoseconds since 1970.
         wall_time_ns: u64,
