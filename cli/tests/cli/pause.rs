@@ -34,7 +34,7 @@ fn commands_are_refused_if_the_user_says_so() {
     let paused = shared.cli("pause", ["--refuse", "--json"]).finish().json();
     assert_eq!(paused, json!({"sandbox_id": shared.id, "state": "paused"}));
     let refused = shared.cli("exec", ["--", "true"]).finish();
-    refused.assert_failed(125, "the VM is paused");
+    refused.assert_failed(126, "the VM is paused");
     shared.cli("stop", []).finish().assert_printed("");
     let ended = Vmcell::new(["pause", &shared.id]).finish();
     ended.assert_failed(125, "`vmcell ps` lists running VMs");

@@ -65,22 +65,20 @@ pub(crate) enum ControlRequest {
     Resume = b'r',
 }
 
-/// What the owner tells a client that watches the VM, before its end. None of these bytes
-/// begins the record of an end.
+/// What the owner tells a client that watches the VM, before its end. Neither of these
+/// bytes begins the record of an end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum PauseNotice {
-    /// It is paused; requests wait.
+    /// It is paused.
     Paused = b'P',
-    /// It is paused; requests are refused.
-    Refusing = b'F',
     /// It runs.
     Running = b'R',
 }
 
 impl PauseNotice {
     fn from_byte(byte: u8) -> Option<Self> {
-        [Self::Paused, Self::Refusing, Self::Running]
+        [Self::Paused, Self::Running]
             .into_iter()
             .find(|notice| *notice as u8 == byte)
     }

@@ -179,7 +179,6 @@ async fn serve_client(
     }
     let is_paused = session.pauses().is_paused();
     summary.is_paused = is_paused;
-    summary.refuses_while_paused = session.refuses_while_paused();
     summary.send(&mut socket).await?;
     let mut request = [0];
     socket.read_exact(&mut request).await?;
@@ -234,10 +233,9 @@ async fn notify_of_pauses(
 ) -> io::Result<Infallible> {
     loop {
         is_paused = session.pauses().changed(is_paused).await;
-        let notice = match (is_paused, session.refuses_while_paused()) {
-            (false, _) => PauseNotice::Running,
-            (true, false) => PauseNotice::Paused,
-            (true, true) => PauseNotice::Refusing,
+        let notice = match is_paused {
+            true => PauseNotice::Paused,
+            false => PauseNotice::Running,
         };
         writer.write_all(&[notice as u8]).await?;
     }

@@ -6,7 +6,6 @@ use tokio::{
     net::UnixStream,
 };
 
-use super::PauseNotice;
 use crate::acceleration::{Acceleration, AccelerationChoice};
 
 /// What the owner of a VM sends to every client first.
@@ -28,8 +27,6 @@ pub(crate) struct VmSummary {
     pub(crate) keeps_disk: bool,
     /// Whether the VM is paused.
     pub(crate) is_paused: bool,
-    /// Whether requests are refused while it is.
-    pub(crate) refuses_while_paused: bool,
 }
 
 const GENERATION: u16 = 3;
@@ -59,16 +56,6 @@ impl VmSummary {
             warnings: warnings.to_vec(),
             keeps_disk,
             is_paused: false,
-            refuses_while_paused: false,
-        }
-    }
-
-    /// Returns the notice of its pause; `None` if it is not paused.
-    pub(crate) fn pause_notice(&self) -> Option<PauseNotice> {
-        match (self.is_paused, self.refuses_while_paused) {
-            (false, _) => None,
-            (true, false) => Some(PauseNotice::Paused),
-            (true, true) => Some(PauseNotice::Refusing),
         }
     }
 

@@ -203,16 +203,10 @@ impl Session {
     /// Holds back all requests from now on, or refuses them: the VM is about to be
     /// paused.
     pub(crate) fn pause(&self, refuse_requests: bool) {
-        self.mark_paused(refuse_requests);
-        self.shared.outgoing.hold();
-    }
-
-    /// Refuses requests from now on, if that is wanted, and holds back none: another
-    /// program does.
-    pub(crate) fn mark_paused(&self, refuse_requests: bool) {
         let refuses = &self.shared.refuses_while_paused;
         refuses.store(refuse_requests, Ordering::Relaxed);
         self.shared.pauses.begin();
+        self.shared.outgoing.hold();
     }
 
     /// Sends the requests that were held back: the VM runs.
@@ -229,14 +223,10 @@ impl Session {
         })
     }
 
-    /// Returns whether requests are refused while the VM is paused.
-    pub(crate) fn refuses_while_paused(&self) -> bool {
-        self.shared.refuses_while_paused.load(Ordering::Relaxed)
-    }
-
     /// Opens a stream with a request.
     pub(crate) fn open(&self, request: &Request<'_>) -> Result<Stream, OpenError> {
-        if self.shared.pauses.is_paused() && self.refuses_while_paused() {
+        let refuses = &self.shared.refuses_while_paused;
+        if self.shared.pauses.is_paused() && refuses.load(Ordering::Relaxed) {
             return Err(OpenError::Paused);
         }
         self.open_with(request, |epoch, frame| {

@@ -78,8 +78,8 @@ pub(super) async fn attach(id: &str) -> Result<Vm, Error> {
         let (session, state) = (Arc::downgrade(&session), state_sender.clone());
         move |notice| apply_notice(notice, &session, &state)
     };
-    if let Some(notice) = watching.summary.pause_notice() {
-        on_pause(notice);
+    if watching.summary.is_paused {
+        on_pause(PauseNotice::Paused);
     }
     let end = watch_end(watching, session.link_error(), on_pause);
     tokio::spawn(async move {
@@ -111,15 +111,15 @@ pub(super) async fn attach(id: &str) -> Result<Vm, Error> {
     }))
 }
 
-/// Applies what the owner tells to the handle. The owner holds requests back, so that this
-/// program only has to know for its timeouts.
+/// Applies what the owner tells to the handle. Whether requests wait or are refused is
+/// up to the owner, who knows first: this program only has to know for its timeouts.
 fn apply_notice(notice: PauseNotice, session: &Weak<Session>, state: &watch::Sender<VmState>) {
     let Some(session) = session.upgrade() else {
         return;
     };
     let next = match notice {
-        PauseNotice::Paused | PauseNotice::Refusing => {
-            session.mark_paused(notice == PauseNotice::Refusing);
+        PauseNotice::Paused => {
+            session.pauses().begin();
             VmState::Paused
         }
         PauseNotice::Running => {

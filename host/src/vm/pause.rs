@@ -15,7 +15,8 @@ pub enum WhilePaused {
     /// They wait until the VM is resumed.
     #[default]
     Wait,
-    /// They fail with [`Error::Paused`].
+    /// They fail with [`Error::Paused`]. Those of an [attached](Vm::attach) handle fail as
+    /// if the guest had refused them, with the kind `Conflict` and this text.
     Fail,
 }
 
