@@ -1,7 +1,7 @@
 //! A client of QEMU's monitor protocol, QMP: JSON objects, one on each line.
 //!
-//! It is written here because the crates for it contain QEMU's whole schema, which
-//! takes longer to build than this library, and five commands are used.
+//! It is written here because the crates for it contain types for QEMU's whole schema,
+//! and only a few commands are used.
 
 use std::{
     io::{self, BufRead as _, BufReader, Read as _, Write as _},
