@@ -29,7 +29,8 @@ MAX_PAYLOAD, MAX_WINDOW, MAX_BUILD, MAX_FAILURE_TEXT, MAX_SIGNAL = 262144, 16777
 MAGIC, GENERATION, BUILD = b"vmc1", 1, b"client.py 0.1"
 # Choices of this client: the credit of the agent on each output, bytes of input in a frame, the only stream, seconds.
 WINDOW, CHUNK, STREAM, ACK_TIMEOUT = 1 << 20, 1 << 16, 1, 5.0
-CAPABILITIES = "processes power-off files terminals services ports clock trees disk-report terminal-reads".split()
+CAPABILITIES = """processes power-off files terminals services ports clock trees disk-report terminal-reads
+    snapshots""".split()
 PROCESSES = 1 << CAPABILITIES.index("processes")
 STDIN, STDOUT, STDERR = 0, 1, 2  # Channels; also descriptors of this program.
 # Kinds of frames. The last three are added to the number of a channel.
@@ -276,8 +277,7 @@ def ping(link: Link) -> int:
     link.send(OPEN, encode_varint(REQUEST_PING))
     outcome = link.receive_close(lambda kind, _payload: check(kind == EVENT, "data in answer to a ping"))
     decode_outcome(outcome, OUTCOME_PONG).finish()
-    names = [name for bit, name in enumerate(CAPABILITIES) if link.capabilities >> bit & 1]
-    print(link.build, *names, sep="\n")
+    print(link.build, *(name for bit, name in enumerate(CAPABILITIES) if link.capabilities >> bit & 1), sep="\n")
     return 0
 
 

@@ -89,6 +89,8 @@ impl Capabilities {
     pub const DISK_REPORT: Self = Self(1 << 8);
     /// Reporting whether a program is blocked in a read of its terminal.
     pub const TERMINAL_READS: Self = Self(1 << 9);
+    /// Freezing all processes, and taking a new identity.
+    pub const SNAPSHOTS: Self = Self(1 << 10);
 
     /// All features that this version of the crate defines.
     pub const ALL: Self = Self(
@@ -101,11 +103,12 @@ impl Capabilities {
             | Self::CLOCK.0
             | Self::TREES.0
             | Self::DISK_REPORT.0
-            | Self::TERMINAL_READS.0,
+            | Self::TERMINAL_READS.0
+            | Self::SNAPSHOTS.0,
     );
 
     /// The display name of each feature.
-    const NAMES: [(Self, &'static str); 10] = [
+    const NAMES: [(Self, &'static str); 11] = [
         (Self::PROCESSES, "processes"),
         (Self::POWER_OFF, "power-off"),
         (Self::FILES, "files"),
@@ -116,6 +119,7 @@ impl Capabilities {
         (Self::TREES, "trees"),
         (Self::DISK_REPORT, "disk-report"),
         (Self::TERMINAL_READS, "terminal-reads"),
+        (Self::SNAPSHOTS, "snapshots"),
     ];
 
     /// Returns the names of the features in this set. Skips bits that this

@@ -90,6 +90,8 @@ pub mod pattern;
 #[cfg(feature = "protocol")]
 mod process;
 #[cfg(feature = "protocol")]
+mod renew;
+#[cfg(feature = "protocol")]
 mod request;
 #[cfg(feature = "protocol")]
 mod request_properties;
@@ -120,6 +122,8 @@ pub use process::{
     Attach, BufferedRange, CgroupLimits, Exit, ExitCause, Output, Position, ProcessEntry,
     ProcessMode, ProcessTree, Resume, Selector, Start, Stdin,
 };
+#[cfg(feature = "protocol")]
+pub use renew::Renew;
 #[cfg(feature = "protocol")]
 pub use request::Request;
 #[cfg(feature = "protocol")]

@@ -6,6 +6,7 @@ use crate::{
     files::FileRequest,
     hello::Capabilities,
     process::{Attach, Position, ProcessMode, Resume, Selector, Start},
+    renew::Renew,
     request_properties::{Outputs, Recovery, StartEvent},
     service::ServiceRequest,
     terminal::TerminalRequest,
@@ -106,6 +107,16 @@ pub enum Request<'a> {
         /// Lists only processes with larger ids.
         after: u32,
     },
+    /// Freezes all processes that the agent has started, and their descendants:
+    /// [`Outcome::Done`] when they stand still. [`Outcome::Failed`] if they do not
+    /// within 5 seconds; then they run on. What is started meanwhile is frozen, too.
+    Freeze,
+    /// Lets frozen processes run again: [`Outcome::Done`].
+    Thaw,
+    /// Gives a VM that was restored from a snapshot its own identity, then lets its
+    /// processes run: [`Outcome::Done`]. If it fails, they stay frozen.
+    #[serde(borrow)]
+    Renew(Renew<'a>),
 }
 
 /// The properties of each request. The matches have no wildcards where a new
@@ -123,6 +134,7 @@ impl<'a> Request<'a> {
             Self::Dial { .. } => Capabilities::PORTS,
             Self::SetClock { .. } => Capabilities::CLOCK,
             Self::ListTrees { .. } => Capabilities::TREES,
+            Self::Freeze | Self::Thaw | Self::Renew(_) => Capabilities::SNAPSHOTS,
             Self::Start(_)
             | Self::Resume(_)
             | Self::Attach(_)
@@ -138,9 +150,12 @@ impl<'a> Request<'a> {
     #[must_use]
     pub const fn recovery(&self) -> Recovery {
         match self {
-            Self::Ping | Self::PowerOff { .. } | Self::Kill { .. } | Self::Detach { .. } => {
-                Recovery::Repeat
-            }
+            Self::Ping
+            | Self::PowerOff { .. }
+            | Self::Kill { .. }
+            | Self::Detach { .. }
+            | Self::Freeze
+            | Self::Thaw => Recovery::Repeat,
             Self::Start(start) => match start.mode {
                 ProcessMode::Foreground => Recovery::Resume,
                 // The agent recognises a repeated start by its ticket.
@@ -154,7 +169,7 @@ impl<'a> Request<'a> {
             // The agent cancels file operations and closes connections.
             Self::Files(_) | Self::Dial { .. } => Recovery::Fail,
             // A second signal has a second effect, and a time is out of date.
-            Self::Signal { .. } | Self::SetClock { .. } => Recovery::Fail,
+            Self::Signal { .. } | Self::SetClock { .. } | Self::Renew(_) => Recovery::Fail,
             // Sent by the recovery of a start, which repeats it.
             Self::Resume(_) => Recovery::Fail,
         }
@@ -188,7 +203,10 @@ impl<'a> Request<'a> {
             | Self::Forget { .. }
             | Self::List { .. }
             | Self::SetClock { .. }
-            | Self::ListTrees { .. } => Outputs::NONE,
+            | Self::ListTrees { .. }
+            | Self::Freeze
+            | Self::Thaw
+            | Self::Renew(_) => Outputs::NONE,
         }
     }
 
@@ -210,7 +228,12 @@ impl<'a> Request<'a> {
     #[must_use]
     pub const fn is_for_owner(&self) -> bool {
         match self {
-            Self::PowerOff { .. } | Self::Resume(_) | Self::SetClock { .. } => true,
+            Self::PowerOff { .. }
+            | Self::Resume(_)
+            | Self::SetClock { .. }
+            | Self::Freeze
+            | Self::Thaw
+            | Self::Renew(_) => true,
             Self::Ping
             | Self::Start(_)
             | Self::Attach(_)

@@ -14,8 +14,8 @@
 //!  drops everything up to the nonce
 //! ```
 //!
-//! The key is known only to the host and the agent, and is random for each boot;
-//! the nonce is random for each reset. So no payload contains one by chance, and
+//! The key is known only to the host and the agent, and is random for each boot
+//! and for each [`Renew`](crate::Renew); the nonce is random for each reset. So no payload contains one by chance, and
 //! nobody else can forge one.
 
 /// The size of a [`ResetKey`] and of a [`Nonce`], in bytes.

@@ -9,8 +9,8 @@ use serde_reflection::{
 };
 use vmcell_wire::{
     Attach, Capabilities, Channel, Event, Exit, ExitCause, Failure, FailureKind, Header, Hello,
-    Kind, Outcome, Output, PackedStringsBuf, Position, ProcessMode, Request, Resume, Selector,
-    Stage, Start, StartEvent, Stdin, StreamId, boot, encode, files, limits, namespaces,
+    Kind, Outcome, Output, PackedStringsBuf, Position, ProcessMode, Renew, Request, Resume,
+    Selector, Stage, Start, StartEvent, Stdin, StreamId, boot, encode, files, limits, namespaces,
     service::{self, ServiceRequest},
     terminal::{self, TerminalRequest},
 };
@@ -363,6 +363,15 @@ fn each_request<T>(call: impl FnMut(&Request<'_>) -> T) -> Vec<T> {
         Request::Dial { port: 1 },
         Request::SetClock { wall_time_ns: 0 },
         Request::ListTrees { after: 0 },
+        Request::Freeze,
+        Request::Thaw,
+        Request::Renew(Renew {
+            boot_id: [0; 16],
+            reset_key: [0; 16],
+            seed: [0; 32],
+            wall_time_ns: 0,
+            hostname: "cell",
+        }),
     ];
     requests.iter().map(call).collect()
 }

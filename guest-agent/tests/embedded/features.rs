@@ -2,7 +2,7 @@
 //! less what its program does not allow.
 
 use vmcell_wire::{
-    Capabilities, Channel, FailureKind, Request, Selector, Stage, encode,
+    Capabilities, Channel, FailureKind, Renew, Request, Selector, Stage, encode,
     files::{FileOperation, FileRequest},
     service::ServiceRequest,
     terminal::TerminalRequest,
@@ -21,6 +21,14 @@ const STAT: Request<'static> = Request::Files(FileRequest {
         follow: true,
         digest: false,
     },
+});
+
+const RENEW: Request<'static> = Request::Renew(Renew {
+    boot_id: [1; 16],
+    reset_key: [2; 16],
+    seed: [3; 32],
+    wall_time_ns: 1,
+    hostname: "renewed",
 });
 
 /// Requests of each feature that have an answer without anything else, and whether
@@ -58,12 +66,15 @@ const UNSUPPORTED: (FailureKind, Stage) = (FailureKind::Unsupported, Stage::Requ
 
 pub(crate) fn what_the_program_does_not_allow_is_not_announced_and_is_rejected(mode: Mode) {
     let mut program = RunningProgram::start(mode);
-    let denied = Capabilities::POWER_OFF | Capabilities::CLOCK;
+    let denied = Capabilities::POWER_OFF | Capabilities::CLOCK | Capabilities::SNAPSHOTS;
     let announced = program.host.capabilities;
     assert_eq!(announced.intersection(denied), Capabilities::NONE);
     for request in [
         Request::PowerOff { grace_ms: 0 },
         Request::SetClock { wall_time_ns: 1 },
+        Request::Freeze,
+        Request::Thaw,
+        RENEW,
     ] {
         assert_eq!(program.host.refused(&request), UNSUPPORTED);
     }
@@ -72,7 +83,7 @@ pub(crate) fn what_the_program_does_not_allow_is_not_announced_and_is_rejected(m
 pub(crate) fn what_is_not_compiled_in_is_not_announced_and_is_rejected(mode: Mode) {
     let mut program = RunningProgram::start(mode);
     let mut missing = absent().fold(
-        Capabilities::POWER_OFF | Capabilities::CLOCK,
+        Capabilities::POWER_OFF | Capabilities::CLOCK | Capabilities::SNAPSHOTS,
         |missing, request| missing | request.capability(),
     );
     if missing.contains(Capabilities::TERMINALS) {

@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use vmcell_wire::{
     Attach, Attached, BufferedRange, CgroupLimits, Channel, Event, Exit, ExitCause, Failure,
     Header, Hello, Item, Kind, Outcome, Output, PackedStrings, PackedStringsBuf, Peer, Position,
-    ProcessEntry, ProcessMode, Request, Resume, Rlimit, Rlimits, RlimitsBuf, Selector, Stage,
-    Start, Stdin, StreamId, encode,
+    ProcessEntry, ProcessMode, Renew, Request, Resume, Rlimit, Rlimits, RlimitsBuf, Selector,
+    Stage, Start, Stdin, StreamId, encode,
 };
 
 /// Leaks a value for messages to borrow from, so that tests need no owned
@@ -127,7 +127,24 @@ fn request() -> impl Strategy<Value = Request<'static>> {
         selector().prop_map(|process| Request::Detach { process }),
         selector().prop_map(|process| Request::Forget { process }),
         any::<u32>().prop_map(|after| Request::List { after }),
+        Just(Request::Freeze),
+        Just(Request::Thaw),
+        renew().prop_map(Request::Renew),
     ]
+}
+
+fn renew() -> impl Strategy<Value = Renew<'static>> {
+    let name = text("\\PC{0,20}");
+    let bytes = any::<([u8; 16], [u8; 16], [u8; 32])>();
+    (bytes, any::<u64>(), name).prop_map(|((boot_id, reset_key, seed), wall_time_ns, hostname)| {
+        Renew {
+            boot_id,
+            reset_key,
+            seed,
+            wall_time_ns,
+            hostname,
+        }
+    })
 }
 
 fn exit() -> impl Strategy<Value = Exit> {
