@@ -18,13 +18,16 @@ mod staged;
 mod stream;
 mod streams;
 
+use alloc::vec::Vec;
+
 use rustix::{
     fd::{AsFd, BorrowedFd, OwnedFd},
     io::Errno,
 };
 use vmcell_wire::{
-    Decoder, Event, Hello, Item, Outcome, Peer, StreamId, WireError, limits::MAX_STREAMS,
-    reset::Nonce,
+    Decoder, Event, Hello, Item, Outcome, Peer, StreamId, WireError,
+    limits::MAX_STREAMS,
+    reset::{Nonce, RESET_PART},
 };
 
 use crate::{
@@ -111,6 +114,9 @@ pub(crate) struct LinkSession {
     pub(crate) peer_window: Option<u32>,
     pub(crate) streams: Streams,
     outgoing: Outgoing,
+    /// The key of the resets that follow, if it has changed and the link does not
+    /// look for it yet.
+    new_reset_key: Option<[u8; RESET_PART]>,
 }
 
 /// The maximum number of reads and of writes in one turn.
@@ -143,7 +149,7 @@ impl Link {
     /// Discards the state of the session.
     pub(crate) fn restart_session(&mut self) {
         self.decoder = Decoder::new(Peer::Host);
-        self.session = LinkSession::new(self.session.id);
+        self.session = self.session.next();
     }
 
     pub(crate) fn on_ready(&mut self) {
@@ -200,18 +206,54 @@ impl Link {
 
     fn process_input(
         &mut self,
-        mut input: &[u8],
+        input: &[u8],
         handle: &mut impl FnMut(&mut LinkSession, Received<'_>) -> Result<(), LinkError>,
     ) -> Result<(), LinkError> {
+        let mut rest = self.process_with_one_key(input, handle)?;
+        // Each time, at least the request that changes the key is gone.
+        while !rest.is_empty() {
+            rest = self.process_with_one_key(&rest, handle)?;
+        }
+        Ok(())
+    }
+
+    /// Processes input up to a request that changes the reset key. Returns the bytes
+    /// after it, which are to be searched for the new key.
+    fn process_with_one_key(
+        &mut self,
+        mut input: &[u8],
+        handle: &mut impl FnMut(&mut LinkSession, Received<'_>) -> Result<(), LinkError>,
+    ) -> Result<Vec<u8>, LinkError> {
         let Some(resets) = &mut self.resets else {
-            return self.session.process_input(&mut self.decoder, input, handle);
+            loop {
+                let decoder = &mut self.decoder;
+                self.session.process_input(decoder, &mut input, handle)?;
+                if self.session.new_reset_key.take().is_none() {
+                    return Ok(Vec::new());
+                }
+            }
         };
+        // A request on another link has changed it.
+        if let Some(key) = self.session.new_reset_key.take() {
+            let mut rest = resets.change_key(key);
+            rest.extend_from_slice(input);
+            return Ok(rest);
+        }
         loop {
             let over = match resets.next_part(&mut input) {
-                Part::Nothing => return Ok(()),
-                Part::Payload(bytes) => {
-                    match self.session.process_input(&mut self.decoder, bytes, handle) {
-                        Ok(()) => continue,
+                Part::Nothing => return Ok(Vec::new()),
+                Part::Payload(mut bytes) => {
+                    let decoder = &mut self.decoder;
+                    match self.session.process_input(decoder, &mut bytes, handle) {
+                        Ok(()) => {
+                            let Some(key) = self.session.new_reset_key.take() else {
+                                continue;
+                            };
+                            let mut rest = bytes.to_vec();
+                            rest.extend(resets.change_key(key));
+                            rest.extend_from_slice(input);
+                            return Ok(rest);
+                        }
                         Err(error) => error,
                     }
                 }
@@ -219,7 +261,7 @@ impl Link {
             };
             handle(&mut self.session, Received::SessionOver(over))?;
             self.decoder = Decoder::new(Peer::Host);
-            self.session = LinkSession::new(self.session.id);
+            self.session = self.session.next();
             match over {
                 LinkError::Reset(nonce) => self.session.control().extend_from_slice(&nonce),
                 // The start of the next frame is unknown.
@@ -237,10 +279,16 @@ impl Link {
         let Some(resets) = &mut self.resets else {
             return Ok(());
         };
-        let Some(bytes) = resets.release(self.decoder.missing()) else {
+        let Some(mut bytes) = resets.release(self.decoder.missing()) else {
             return Ok(());
         };
-        match self.session.process_input(&mut self.decoder, bytes, handle) {
+        let decoder = &mut self.decoder;
+        match self.session.process_input(decoder, &mut bytes, handle) {
+            // More bytes than the frame lacked may have been held back.
+            Ok(()) if self.session.new_reset_key.is_some() => {
+                let rest = bytes.to_vec();
+                self.process_input(&rest, handle)
+            }
             Ok(()) => Ok(()),
             Err(error) => {
                 handle(&mut self.session, Received::SessionOver(error))?;
@@ -279,19 +327,37 @@ impl LinkSession {
             peer_window: None,
             streams: Streams::new(),
             outgoing: Outgoing::new(),
+            new_reset_key: None,
         }
     }
 
+    /// Returns the state of the session that follows on the same link.
+    fn next(&self) -> Self {
+        Self {
+            new_reset_key: self.new_reset_key,
+            ..Self::new(self.id)
+        }
+    }
+
+    /// Takes items off the front of `input`, up to one that changes the reset key.
     fn process_input(
         &mut self,
         decoder: &mut Decoder,
-        mut input: &[u8],
+        input: &mut &[u8],
         handle: &mut impl FnMut(&mut Self, Received<'_>) -> Result<(), LinkError>,
     ) -> Result<(), LinkError> {
-        while let Some(item) = decoder.decode(&mut input)? {
+        while let Some(item) = decoder.decode(input)? {
             handle(self, Received::Item(item))?;
+            if self.new_reset_key.is_some() {
+                break;
+            }
         }
         Ok(())
+    }
+
+    /// Replaces the key of the resets that follow. Sockets have none, and ignore it.
+    pub(crate) fn change_reset_key(&mut self, key: [u8; RESET_PART]) {
+        self.new_reset_key = Some(key);
     }
 
     /// Returns the global name of a stream of this link.
@@ -404,7 +470,7 @@ mod tests {
 
     use proptest::prelude::*;
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
-    use vmcell_wire::{Request, encode, reset::ResetKey};
+    use vmcell_wire::{Renew, Request, encode, reset::ResetKey};
 
     use super::*;
 
@@ -435,7 +501,12 @@ mod tests {
         for piece in bytes.chunks(piece) {
             assert_eq!(rustix::io::write(host, piece), Ok(piece.len()));
             link.on_ready();
-            let outcome = link.receive(&mut [0; 4096], |_, input| {
+            let outcome = link.receive(&mut [0; 4096], |session, input| {
+                if let Received::Item(Item::Open { request, .. }) = &input
+                    && let Request::Renew(renew) = request
+                {
+                    session.change_reset_key(renew.reset_key);
+                }
                 match (input, notes.last_mut()) {
                     (Received::SessionOver(error), _) => notes.push(Note::Over(error)),
                     (Received::Item(Item::Hello(_)), _) => notes.push(Note::Hello),
@@ -463,6 +534,18 @@ mod tests {
 
     fn ping(out: &mut Vec<u8>, stream: u32) {
         encode::open(out, StreamId::new(stream).unwrap(), &Request::Ping).unwrap();
+    }
+
+    fn renew(out: &mut Vec<u8>, stream: u32, key: ResetKey, hostname: &str) {
+        let renew = Renew {
+            boot_id: [1; 16],
+            reset_key: key.to_bytes(),
+            seed: [2; 32],
+            wall_time_ns: 3,
+            hostname,
+        };
+        let request = Request::Renew(renew);
+        encode::open(out, StreamId::new(stream).unwrap(), &request).unwrap();
     }
 
     fn written(link: &mut Link) -> Vec<u8> {
@@ -543,6 +626,99 @@ mod tests {
             let notes = received(&mut link, &host, &key.reset([3; 16]), piece);
             prop_assert_eq!(notes, vec![Note::Over(LinkError::Reset([3; 16]))]);
         }
+    }
+
+    proptest! {
+        /// The request ends like the old key begins, so its end is held back at
+        /// first. What follows it may begin like either of them.
+        #[test]
+        fn a_reset_with_a_new_key_is_found_anywhere_and_one_with_the_old_key_is_data(
+            like_old in 0..10usize,
+            like_new in 0..16usize,
+            stop in 0..80usize,
+            piece in 1..300usize,
+            nonce: [u8; 16],
+        ) {
+            let (mut link, host, old) = port();
+            let new = ResetKey::new(*b"A newer key here");
+            let old_text = old.to_bytes();
+            let hostname = core::str::from_utf8(&old_text[..like_old]).unwrap();
+            let mut bytes = Vec::new();
+            hello(&mut bytes);
+            renew(&mut bytes, 5, new, hostname);
+            let stream = StreamId::new(6).unwrap();
+            let mut payload = old.reset([8; 16]).to_vec();
+            payload.extend(&new.to_bytes()[..like_new]);
+            payload.resize(80, b'x');
+            let channel = vmcell_wire::Channel::Stdin;
+            // No key is long enough to complete this frame.
+            bytes.extend(encode::data_header(stream, channel, 200).unwrap());
+            payload.truncate(stop);
+            bytes.extend(&payload);
+            bytes.extend(new.reset(nonce));
+            hello(&mut bytes);
+            ping(&mut bytes, 7);
+            let mut expected = vec![Note::Hello, Note::Open(5)];
+            if stop > 0 {
+                expected.push(Note::Data(payload));
+            }
+            expected.extend([
+                Note::Over(LinkError::Reset(nonce)),
+                Note::Hello,
+                Note::Open(7),
+            ]);
+            prop_assert_eq!(received(&mut link, &host, &bytes, piece), expected);
+        }
+
+        /// A request on one link changes the key of the others, which may hold
+        /// bytes back just then.
+        #[test]
+        fn a_key_that_changes_between_two_pieces_loses_no_byte(
+            at in 0..240usize,
+            piece in 1..100usize,
+            nonce: [u8; 16],
+        ) {
+            let (mut link, host, old) = port();
+            let new = ResetKey::new(*b"a key to another");
+            let mut bytes = Vec::new();
+            hello(&mut bytes);
+            let payload: Vec<u8> = old.to_bytes()[..13].iter().copied().cycle().take(100).collect();
+            let stream = StreamId::new(6).unwrap();
+            let channel = vmcell_wire::Channel::Stdin;
+            bytes.extend(encode::data_header(stream, channel, payload.len()).unwrap());
+            bytes.extend(&payload);
+            let mut before = bytes;
+            let mut after = before.split_off(at.min(before.len()));
+            after.extend(new.reset(nonce));
+            let mut notes = received(&mut link, &host, &before, piece);
+            link.session.change_reset_key(new.to_bytes());
+            for note in received(&mut link, &host, &after, piece) {
+                match (note, notes.last_mut()) {
+                    (Note::Data(more), Some(Note::Data(all))) => all.extend(more),
+                    (note, _) => notes.push(note),
+                }
+            }
+            let over = Note::Over(LinkError::Reset(nonce));
+            prop_assert_eq!(notes, vec![Note::Hello, Note::Data(payload), over]);
+        }
+    }
+
+    #[test]
+    fn a_socket_ignores_a_new_key() {
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let (ours, host) =
+            socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None).unwrap();
+        let mut link = Link::new(LinkId(0), ours, Medium::Socket);
+        let key = ResetKey::new([7; 16]);
+        let mut bytes = Vec::new();
+        hello(&mut bytes);
+        renew(&mut bytes, 5, key, "cell");
+        renew(&mut bytes, 6, key, "cell");
+        ping(&mut bytes, 7);
+        link.session.change_reset_key(key.to_bytes());
+        let opened = [5, 6, 7].map(Note::Open);
+        let expected = [&[Note::Hello][..], &opened].concat();
+        assert_eq!(received(&mut link, &host, &bytes, 1000), expected);
     }
 
     #[test]

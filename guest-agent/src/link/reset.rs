@@ -1,3 +1,5 @@
+use alloc::vec::Vec;
+
 use vmcell_wire::reset::{Nonce, RESET_PART, Scanned, Scanner};
 
 /// Finds resets in the input of a medium that outlives a session: see
@@ -33,6 +35,17 @@ impl ResetDetector {
             scanner: Scanner::new(key),
             state: State::Forwarding,
         }
+    }
+
+    /// Replaces the key. Returns the bytes that were held back as the possible
+    /// start of a reset with the old one: they and what follows them are to be
+    /// passed to [`next_part`](Self::next_part) again.
+    ///
+    /// A reset whose key has arrived is completed.
+    pub(super) fn change_key(&mut self, key: [u8; RESET_PART]) -> Vec<u8> {
+        let held = self.scanner.release().to_vec();
+        self.scanner = Scanner::new(key);
+        held
     }
 
     /// Drops all bytes until the next reset.
