@@ -20,6 +20,7 @@ use crate::{
     link::{Link, LinkError, LinkSession, Medium, Received, Turn, is_from_host},
     power::{PowerControl, PowerOff},
     process::Processes,
+    snapshot::IdentityControl,
     sys::vsock_peer,
     tasks::Tasks,
     write_back::WriteBack,
@@ -44,6 +45,7 @@ pub(crate) struct AgentParts {
     pub(crate) boot_id: [u8; 16],
     pub(crate) has_clock: bool,
     pub(crate) power_control: Option<Box<dyn PowerControl>>,
+    pub(crate) identity_control: Option<Box<dyn IdentityControl>>,
     pub(crate) write_back: bool,
     pub(crate) on_diagnostic: Option<DiagnosticHandler>,
 }
@@ -62,6 +64,8 @@ pub struct Agent {
     pub(crate) power: Option<PowerOff>,
     /// `None`: power-off requests are rejected.
     pub(crate) power_control: Option<Box<dyn PowerControl>>,
+    /// `None`: requests for snapshots are rejected.
+    pub(crate) identity_control: Option<Box<dyn IdentityControl>>,
     pub(crate) boot_id: [u8; 16],
     pub(crate) has_clock: bool,
     listener: Option<OwnedFd>,
@@ -112,6 +116,7 @@ impl Agent {
             tasks: Tasks::new(parts.processes, WriteBack::new(parts.write_back)),
             power: None,
             power_control: parts.power_control,
+            identity_control: parts.identity_control,
             boot_id: parts.boot_id,
             has_clock: parts.has_clock,
             listener: None,
@@ -145,6 +150,7 @@ impl Agent {
         self.tasks.processes.settle_ended();
         self.tasks.processes.expire(&self.poller);
         self.tasks.processes.run_queued();
+        self.tasks.freezer.expire();
         #[cfg(feature = "services")]
         self.tasks.supervise_services(&self.poller);
         while let Some(id) = self.tasks.next_link_to_serve() {
@@ -281,6 +287,7 @@ impl Agent {
             self.tasks.processes.next_deadline(),
             self.tasks.services.next_deadline(),
             self.tasks.write_back.next_start(),
+            self.tasks.freezer.next_deadline(),
             self.poller.next_retry(),
             power,
             self.flush_at,
@@ -312,6 +319,7 @@ impl Agent {
             }
             Event::Log(id) => self.tasks.services.on_log_ready(id),
             Event::Probe(id) => self.tasks.services.mark_changed(id),
+            Event::Freezer => self.tasks.freezer.check(),
         }
     }
 
@@ -399,6 +407,13 @@ impl Agent {
                 self.put_link(id, link);
             }
             Err(error) => self.drop_link(id, link, error),
+        }
+    }
+
+    /// Replaces the key of resets on all links but the one that is being served.
+    pub(crate) fn change_reset_key(&mut self, key: [u8; 16]) {
+        for link in self.links.iter_mut().flatten() {
+            link.session.change_reset_key(key);
         }
     }
 

@@ -14,13 +14,14 @@ use crate::{
     power::PowerControl,
     process::{Processes, SpawnSettings},
     program::Dedicated,
+    snapshot::IdentityControl,
     sys,
 };
 
 /// Builds an [`Agent`].
 ///
-/// Without further settings an agent has no link, rejects power-offs and leaves
-/// the clock alone, uses no cgroups, reaps its own children, and drops
+/// Without further settings an agent has no link, rejects power-offs and requests
+/// for snapshots, leaves the clock alone, uses no cgroups, reaps its own children, and drops
 /// diagnostics.
 pub struct AgentBuilder<'a> {
     boot_id: [u8; 16],
@@ -28,6 +29,7 @@ pub struct AgentBuilder<'a> {
     links: Vec<(OwnedFd, Medium)>,
     has_clock: bool,
     power_control: Option<Box<dyn PowerControl>>,
+    identity_control: Option<Box<dyn IdentityControl>>,
     write_back: bool,
     cgroups: Option<&'a str>,
     reaping: Reaping,
@@ -98,6 +100,7 @@ impl<'a> AgentBuilder<'a> {
             links: Vec::new(),
             has_clock: false,
             power_control: None,
+            identity_control: None,
             write_back: false,
             cgroups: None,
             reaping: Reaping::default(),
@@ -150,6 +153,14 @@ impl<'a> AgentBuilder<'a> {
     #[must_use]
     pub fn power_control(mut self, control: impl PowerControl + 'static) -> Self {
         self.power_control = Some(Box::new(control));
+        self
+    }
+
+    /// Accepts requests for snapshots: freezing all processes, and taking a new
+    /// identity. They need [`cgroups`](Self::cgroups), too.
+    #[must_use]
+    pub fn identity_control(mut self, control: impl IdentityControl + 'static) -> Self {
+        self.identity_control = Some(Box::new(control));
         self
     }
 
@@ -233,6 +244,7 @@ impl<'a> AgentBuilder<'a> {
             boot_id: self.boot_id,
             has_clock: self.has_clock,
             power_control: self.power_control,
+            identity_control: self.identity_control,
             write_back: self.write_back,
             on_diagnostic: self.on_diagnostic,
         });

@@ -15,7 +15,7 @@ impl Agent {
             (cfg!(feature = "ports"), Capabilities::PORTS),
             (self.power_control.is_some(), Capabilities::POWER_OFF),
             (self.has_clock, Capabilities::CLOCK),
-            (false, Capabilities::SNAPSHOTS),
+            (self.has_snapshots(), Capabilities::SNAPSHOTS),
         ] {
             if !is_there {
                 missing = missing | capability;

@@ -132,6 +132,9 @@ impl Agent {
             Request::Detach { process } => self.detach(session, *process),
             Request::Forget { process } => self.forget(*process),
             Request::SetClock { wall_time_ns } if self.has_clock => set_clock(*wall_time_ns),
+            Request::Freeze if self.has_snapshots() => return self.freeze(session, stream),
+            Request::Thaw if self.has_snapshots() => self.thaw(),
+            Request::Renew(renew) if self.has_snapshots() => self.renew(session, renew),
             _ => {
                 let text = "the agent does not support this request";
                 Err(Failure::new(FailureKind::Unsupported, Stage::Request, text))

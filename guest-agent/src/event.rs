@@ -43,6 +43,8 @@ pub(crate) enum Event {
     Log(ServiceId),
     /// The child process that probes a service has sent a report.
     Probe(ServiceId),
+    /// The cgroup of all processes may be frozen now.
+    Freezer,
 }
 
 impl Event {
@@ -58,6 +60,7 @@ impl Event {
             Self::Log(ServiceId(id)) => (7, 0, id),
             Self::Probe(ServiceId(id)) => (8, 0, id),
             Self::Launch(ProcessId(id)) => (9, 0, id),
+            Self::Freezer => (10, 0, 0),
         };
         let [a, b, c, d] = u32::to_le_bytes(id);
         u64::from_le_bytes([a, b, c, d, detail, 0, 0, kind])
@@ -78,6 +81,7 @@ impl Event {
             (7, _) => Some(Self::Log(ServiceId(id))),
             (8, _) => Some(Self::Probe(ServiceId(id))),
             (9, _) => Some(Self::Launch(ProcessId(id))),
+            (10, _) => Some(Self::Freezer),
             _ => None,
         }
     }
@@ -146,6 +150,8 @@ impl Poller {
             Event::Connection(..) => EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP,
             Event::Pipe(_, Channel::Stdout | Channel::Stderr) => EventFlags::IN,
             Event::Log(_) | Event::Probe(_) | Event::Launch(_) => EventFlags::IN,
+            // A file of a cgroup is always readable: cgroups(7).
+            Event::Freezer => EventFlags::PRI,
         };
         epoll::add(
             &self.epoll,

@@ -34,7 +34,8 @@
 //! its process to it. It waits for its own children only, by their pidfds; or the
 //! program reaps all children and [hands them over](Reaping::HandedOver), as
 //! `examples/own_init.rs` does. What a power-off means is for the program to say:
-//! [`PowerControl`].
+//! [`PowerControl`]; and how a copy of its machine takes a new identity:
+//! [`IdentityControl`].
 //!
 //! # Requirements
 //!
@@ -77,7 +78,8 @@
 //!                              ├─> service   supervised processes
 //!                              ├─> port      TCP connections to programs
 //!                              ├─> write_back  flushing of a persistent disk
-//!                              └─> power     orderly power-off
+//!                              ├─> power     orderly power-off
+//!                              └─> snapshot  a new identity for copies of a VM
 //! ```
 #![no_std]
 #![cfg_attr(
@@ -138,6 +140,7 @@ pub mod program;
 mod ring;
 #[cfg(feature = "services")]
 mod service;
+mod snapshot;
 #[allow(clippy::as_conversions)]
 mod sys;
 mod tasks;
@@ -161,4 +164,5 @@ pub use diagnostic::Diagnostic;
 pub use kernel_error::KernelError;
 pub use power::{PowerControl, Signalled};
 pub use rustix::io::Errno;
+pub use snapshot::{IdentityControl, NewIdentity};
 pub use sys::{exit_immediately, stdin_copy};

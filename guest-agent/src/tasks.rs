@@ -12,7 +12,9 @@ use crate::job::Jobs;
 use crate::port::Connections;
 #[cfg(feature = "services")]
 use crate::service::Services;
-use crate::{child_exit::Reaped, ids::LinkId, process::Processes, write_back::WriteBack};
+use crate::{
+    cgroup::Freezer, child_exit::Reaped, ids::LinkId, process::Processes, write_back::WriteBack,
+};
 
 /// Everything that the agent runs for hosts.
 pub(crate) struct Tasks {
@@ -21,6 +23,7 @@ pub(crate) struct Tasks {
     pub(crate) services: Services,
     pub(crate) connections: Connections,
     pub(crate) write_back: WriteBack,
+    pub(crate) freezer: Freezer,
 }
 
 impl Tasks {
@@ -31,6 +34,7 @@ impl Tasks {
             services: Services::new(),
             connections: Connections::new(),
             write_back,
+            freezer: Freezer::new(),
         }
     }
 
@@ -61,6 +65,7 @@ impl Tasks {
         link.or_else(|| self.jobs.next_link_to_serve())
             .or_else(|| self.services.next_link_to_serve())
             .or_else(|| self.connections.next_link_to_serve())
+            .or_else(|| self.freezer.next_link_to_serve())
     }
 
     /// Returns whether there is work that needs no event.
@@ -73,5 +78,6 @@ impl Tasks {
             || self.jobs.has_links_to_serve()
             || self.services.has_links_to_serve()
             || self.connections.has_links_to_serve()
+            || self.freezer.has_links_to_serve()
     }
 }

@@ -25,6 +25,7 @@
 
 mod changes;
 mod escaped;
+mod freezer;
 mod limits;
 mod members;
 mod pool;
@@ -40,6 +41,7 @@ use rustix::{
 
 use crate::sys::{CGROUP_PARENT as PARENT, CgroupNamespace};
 use changes::Watch;
+pub(crate) use freezer::{FreezeError, FreezeResult, Freezer};
 pub(crate) use members::Members;
 pub(crate) use pool::Cgroups;
 

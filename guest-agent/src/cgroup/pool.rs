@@ -271,6 +271,12 @@ impl Cgroups {
         Ok(cgroup)
     }
 
+    /// Returns the cgroup above the children's, and creates it if it does not exist
+    /// yet.
+    pub(crate) fn of_all(&mut self) -> Result<Rc<OwnedFd>, Errno> {
+        Ok(Rc::clone(&self.parent()?.directory))
+    }
+
     fn parent(&mut self) -> Result<&mut Parent, Errno> {
         match &mut self.parent {
             Some(parent) => Ok(parent),

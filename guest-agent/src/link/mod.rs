@@ -44,7 +44,7 @@ pub(crate) use peer::is_from_host;
 pub(crate) use stream::JobStream;
 #[cfg(feature = "ports")]
 pub(crate) use stream::PortStream;
-pub(crate) use stream::{ProcessStream, Stream};
+pub(crate) use stream::{FreezeStream, ProcessStream, Stream};
 #[cfg(feature = "services")]
 pub(crate) use stream::{ServiceStream, WaitCondition};
 

@@ -14,6 +14,7 @@
 //! ends processes that are not the agent's, makes the disk clean, and finally
 //! switches the machine off, or only itself.
 //!
+//! Frozen processes are thawed first, so that they can react to SIGTERM.
 //! Terminals get SIGHUP too, because interactive shells ignore SIGTERM. The agent
 //! reports to the host whether the disk is clean, and waits for its
 //! acknowledgement: bytes are lost if the machine resets before its VMM has read

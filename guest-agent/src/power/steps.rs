@@ -28,6 +28,8 @@ impl Agent {
         self.tasks.jobs.close();
         #[cfg(feature = "services")]
         self.close_services();
+        // Those that cannot be thawed end by SIGKILL.
+        let _ = self.tasks.freezer.thaw_if_frozen();
         let control = self.power_control.as_mut();
         if control.map(|control| control.terminate()) != Some(Signalled::All) {
             self.tasks.processes.terminate_all();

@@ -1,5 +1,6 @@
 #[cfg(not(all(feature = "files", feature = "ports", feature = "services")))]
 mod absent;
+mod freeze;
 #[cfg(feature = "files")]
 mod job;
 #[cfg(feature = "ports")]
@@ -18,6 +19,7 @@ use absent::AbsentStream as JobStream;
 use absent::AbsentStream as PortStream;
 #[cfg(not(feature = "services"))]
 use absent::AbsentStream as ServiceStream;
+pub(crate) use freeze::FreezeStream;
 #[cfg(feature = "files")]
 pub(crate) use job::JobStream;
 #[cfg(feature = "ports")]
@@ -32,6 +34,7 @@ pub(crate) enum Stream {
     Job(JobStream),
     Port(PortStream),
     Service(ServiceStream),
+    Freeze(FreezeStream),
 }
 
 /// The result of polling a stream for frames.
@@ -53,6 +56,7 @@ impl Stream {
             Self::Job(stream) => stream.on_link_lost(&mut tasks.jobs),
             Self::Port(stream) => stream.abandon(&mut tasks.connections),
             Self::Service(stream) => stream.stop_watching(&mut tasks.services),
+            Self::Freeze(_) => {}
         }
     }
 
@@ -73,6 +77,7 @@ impl Stream {
                 stream.stop_watching(&mut tasks.services);
                 false
             }
+            Self::Freeze(_) => false,
         }
     }
 
@@ -81,7 +86,7 @@ impl Stream {
     pub(super) fn acknowledge(&self, tasks: &mut Tasks) -> bool {
         match self {
             Self::Process(stream) => stream.acknowledge(&mut tasks.processes),
-            Self::Job(_) | Self::Port(_) | Self::Service(_) => false,
+            Self::Job(_) | Self::Port(_) | Self::Service(_) | Self::Freeze(_) => false,
         }
     }
 
@@ -97,6 +102,8 @@ impl Stream {
             Self::Job(stream) => stream.credit(channel, bytes),
             Self::Port(stream) => stream.credit(channel, bytes),
             Self::Service(stream) => stream.credit(channel, bytes),
+            // It has no output.
+            Self::Freeze(_) => Ok(()),
         }
     }
 
@@ -110,8 +117,8 @@ impl Stream {
             Self::Process(stream) => stream.input(bytes, &mut tasks.processes),
             Self::Job(stream) => stream.input(bytes, &mut tasks.jobs).map(|()| None),
             Self::Port(stream) => stream.input(bytes, &mut tasks.connections).map(|()| None),
-            // A service stream takes no input.
-            Self::Service(_) => Ok(None),
+            // These take no input.
+            Self::Service(_) | Self::Freeze(_) => Ok(None),
         }
     }
 
@@ -121,7 +128,7 @@ impl Stream {
             Self::Process(stream) => stream.input_ended(&mut tasks.processes),
             Self::Job(stream) => stream.input_ended(&mut tasks.jobs),
             Self::Port(stream) => stream.input_ended(&mut tasks.connections),
-            Self::Service(_) => {}
+            Self::Service(_) | Self::Freeze(_) => {}
         }
     }
 
@@ -136,6 +143,7 @@ impl Stream {
             Self::Job(stream) => stream.fill(outgoing, &mut tasks.jobs),
             Self::Port(stream) => stream.fill(outgoing, &mut tasks.connections),
             Self::Service(stream) => stream.fill(outgoing, &mut tasks.services),
+            Self::Freeze(stream) => stream.fill(outgoing),
         }
     }
 }

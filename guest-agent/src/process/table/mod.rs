@@ -1,7 +1,7 @@
 mod lingering;
 mod removal;
 
-use alloc::{boxed::Box, vec::Vec};
+use alloc::{boxed::Box, rc::Rc, vec::Vec};
 
 use rustix::{fd::OwnedFd, io::Errno};
 use vmcell_wire::{
@@ -384,6 +384,17 @@ impl Processes {
         if let Some(cgroups) = &mut self.cgroups {
             cgroups.prepare();
         }
+    }
+
+    /// Returns whether each process has a cgroup.
+    pub(crate) fn has_cgroups(&self) -> bool {
+        self.cgroups.is_some()
+    }
+
+    /// Returns the cgroup that has those of all processes in it.
+    pub(crate) fn cgroup_of_all(&mut self) -> Result<Rc<OwnedFd>, Errno> {
+        let cgroups = self.cgroups.as_mut().ok_or(Errno::OPNOTSUPP)?;
+        cgroups.of_all()
     }
 
     /// Kills all processes.
