@@ -4,6 +4,7 @@
 //! mounted over it as the root. The initramfs stays beneath, with nothing in it
 //! but these files.
 
+mod identity;
 mod mounts;
 pub mod namespaces;
 mod ports;
@@ -13,7 +14,7 @@ mod vsock;
 
 use core::fmt;
 
-use alloc::{string::String, vec::Vec};
+use alloc::{rc::Rc, string::String, vec::Vec};
 use rustix::{
     fd::OwnedFd,
     fs::{Access, access},
@@ -26,7 +27,10 @@ use vmcell_wire::{
     boot::{Boot, BootFileError, BootLink},
 };
 
-use self::shared_memory_limits::SharedMemoryLimits;
+use self::{
+    identity::{BootId, GuestIdentity},
+    shared_memory_limits::SharedMemoryLimits,
+};
 use crate::{
     agent::Agent,
     builder::AgentBuilder,
@@ -52,6 +56,8 @@ pub struct Booted {
     pub has_cgroups: bool,
     /// The disk of the root.
     pub root_disk: RootDisk,
+    /// The kernel's random number generator, if it is the guest's own.
+    pub random: Option<OwnedFd>,
     /// The output for error messages.
     pub console: Console,
 }
@@ -60,7 +66,12 @@ impl Booted {
     /// Returns a builder with everything that the boot has found: for a PID 1
     /// that reaps all children and hands them over.
     pub fn agent_builder(self) -> AgentBuilder<'static> {
-        let console = self.console;
+        let console = Rc::new(self.console);
+        let identity = self.random.map(|random| GuestIdentity {
+            random,
+            boot_id: BootId::open(),
+            console: Rc::clone(&console),
+        });
         let mut builder = Agent::builder()
             .boot_id(self.boot_id)
             .may_set_clock(self.has_clock)
@@ -70,6 +81,9 @@ impl Booted {
             .on_diagnostic(move |diagnostic| console.error(format_args!("{diagnostic}")));
         if self.has_cgroups {
             builder = builder.cgroups(CGROUPS);
+        }
+        if let Some(identity) = identity {
+            builder = builder.identity_control(identity);
         }
         if let Some(listener) = self.listener {
             builder = builder.listener(listener);
@@ -190,7 +204,7 @@ pub fn boot() -> Result<Booted, BootError> {
     let file = stages::read_boot_file().map_err(kernel("read the boot file"))?;
     let boot = Boot::from_file(&file)
         .map_err(|error| stage("read the boot file")(Cause::BootFile(error)))?;
-    stages::seed_random_generator(&boot.seed)
+    let random = stages::seed_random_generator(&boot.seed)
         .map_err(kernel("seed the random number generator"))?;
     stages::set_clock(boot.wall_time_ns).map_err(kernel("set the clock"))?;
     mounts::mount_root(boot.root_device).map_err(|errno| {
@@ -232,6 +246,7 @@ pub fn boot() -> Result<Booted, BootError> {
             true => RootDisk::Persistent,
             false => RootDisk::Scratch,
         },
+        random: Some(random),
         console,
     })
 }

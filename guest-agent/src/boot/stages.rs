@@ -1,6 +1,7 @@
 use alloc::vec::Vec;
 
 use rustix::{
+    fd::OwnedFd,
     fs::{Mode, OFlags},
     io::Errno,
 };
@@ -22,10 +23,12 @@ pub(super) fn read_boot_file() -> Result<Vec<u8>, Errno> {
     Ok(bytes)
 }
 
-pub(super) fn seed_random_generator(seed: &[u8; 32]) -> Result<(), Errno> {
+/// Seeds the kernel's random number generator, and returns it.
+pub(super) fn seed_random_generator(seed: &[u8; 32]) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDWR | OFlags::CLOEXEC;
     let random = rustix::fs::open("/dev/urandom", flags, Mode::empty())?;
-    sys::add_entropy(&random, seed)
+    sys::add_entropy(&random, seed)?;
+    Ok(random)
 }
 
 /// Sets the clock to the time in the boot file and the time since the boot. That is

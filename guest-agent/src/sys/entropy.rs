@@ -30,3 +30,12 @@ pub(crate) fn add_entropy(random: &OwnedFd, seed: &[u8; 32]) -> Result<(), Errno
     };
     super::check(result).map(|_| ())
 }
+
+/// Makes the kernel's random number generator use the entropy that was added to it:
+/// random(4), `RNDRESEEDCRNG`.
+pub(crate) fn reseed(random: &OwnedFd) -> Result<(), Errno> {
+    const RNDRESEEDCRNG: libc::c_ulong = 0x5207;
+    // SAFETY: it takes no argument.
+    let result = unsafe { libc::syscall(libc::SYS_ioctl, random.as_raw_fd(), RNDRESEEDCRNG, 0) };
+    super::check(result).map(|_| ())
+}

@@ -29,7 +29,7 @@ pub(crate) use child::ChildFailure;
 pub(crate) use clone::clone_into_namespaces;
 pub use descriptors::stdin_copy;
 pub(crate) use descriptors::{first_closed_stream, inherited, set_cloexec_on_all, standard_error};
-pub(crate) use entropy::add_entropy;
+pub(crate) use entropy::{add_entropy, reseed};
 pub use fork::exit_immediately;
 pub(crate) use fork::{exit, fork};
 pub(crate) use kill::{signal_all_processes, signal_group, signal_process};
@@ -37,7 +37,7 @@ pub(crate) use launch::{ChildPlan, Credentials, Launch, Launcher};
 pub(crate) use limit::{ResourceLimit, descriptor_limit, raise_descriptor_limit};
 pub(crate) use loopback::raise_loopback;
 pub(crate) use mapping::Mapping;
-pub(crate) use namespaces::{idmap_mount, unshare_cgroups};
+pub(crate) use namespaces::{idmap_mount, make_mount_read_only, unshare_cgroups};
 pub(crate) use scheduling::use_batch_scheduling;
 #[cfg(feature = "terminals")]
 pub(crate) use session::group_of;

@@ -18,6 +18,19 @@ pub(crate) fn unshare_cgroups() -> Result<(), Errno> {
 /// Maps the owners of the files of a mount through the user namespace:
 /// mount_setattr(2), `MOUNT_ATTR_IDMAP`.
 pub(crate) fn idmap_mount(mount: &OwnedFd, user_namespace: &OwnedFd) -> Result<(), Errno> {
+    const MOUNT_ATTR_IDMAP: u64 = 0x0010_0000;
+    let user_namespace = u64::from(user_namespace.as_raw_fd().unsigned_abs());
+    set_mount_attribute(mount, MOUNT_ATTR_IDMAP, user_namespace)
+}
+
+/// Makes a mount read-only, before it is attached: mount_setattr(2),
+/// `MOUNT_ATTR_RDONLY`.
+pub(crate) fn make_mount_read_only(mount: &OwnedFd) -> Result<(), Errno> {
+    const MOUNT_ATTR_RDONLY: u64 = 1;
+    set_mount_attribute(mount, MOUNT_ATTR_RDONLY, 0)
+}
+
+fn set_mount_attribute(mount: &OwnedFd, set: u64, user_namespace: u64) -> Result<(), Errno> {
     /// `struct mount_attr` of `linux/mount.h`.
     #[repr(C)]
     struct Attributes {
@@ -26,13 +39,12 @@ pub(crate) fn idmap_mount(mount: &OwnedFd, user_namespace: &OwnedFd) -> Result<(
         propagation: u64,
         user_namespace: u64,
     }
-    const MOUNT_ATTR_IDMAP: u64 = 0x0010_0000;
     const EMPTY_PATH: c_int = libc::AT_EMPTY_PATH;
     let attributes = Attributes {
-        set: MOUNT_ATTR_IDMAP,
+        set,
         clear: 0,
         propagation: 0,
-        user_namespace: u64::from(user_namespace.as_raw_fd().unsigned_abs()),
+        user_namespace,
     };
     // SAFETY: the kernel reads an empty path and attributes of the given size.
     let result = unsafe {

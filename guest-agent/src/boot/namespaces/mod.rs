@@ -107,6 +107,8 @@ fn boot_init(
         has_clock: false,
         has_cgroups,
         root_disk: RootDisk::None,
+        // The random numbers, the clock and the boot id are those of the host.
+        random: None,
         console: Console::standard_error(),
     })
 }
