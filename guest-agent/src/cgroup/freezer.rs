@@ -168,3 +168,91 @@ impl Freezer {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use std::fs;
+
+    use tempfile::TempDir;
+
+    use super::*;
+
+    /// A freezer whose processes do not stand still, with files in place of those of
+    /// a cgroup.
+    fn freezing(deadline: Moment) -> (Freezer, FreezeResult, TempDir) {
+        let directory = TempDir::new().unwrap();
+        fs::write(directory.path().join("cgroup.freeze"), "1").unwrap();
+        let events = directory.path().join("cgroup.events");
+        fs::write(&events, "populated 1\nfrozen 0\n").unwrap();
+        let result = FreezeResult(Rc::new(Cell::new(None)));
+        let freezer = Freezer {
+            frozen: Some(Rc::new(fs::File::open(&directory).unwrap().into())),
+            attempt: Some(Attempt {
+                events: fs::File::open(&events).unwrap().into(),
+                deadline,
+                result: result.clone(),
+                links: alloc::vec![LinkId(3)],
+            }),
+            links_to_serve: Vec::new(),
+        };
+        (freezer, result, directory)
+    }
+
+    fn written(directory: &TempDir) -> std::string::String {
+        fs::read_to_string(directory.path().join("cgroup.freeze")).unwrap()
+    }
+
+    #[test]
+    fn processes_that_do_not_stand_still_in_time_run_on() {
+        let (mut freezer, result, directory) = freezing(Moment::now());
+        freezer.check();
+        assert_eq!(result.get(), None);
+        freezer.expire();
+        assert_eq!(result.get(), Some(Err(FreezeError::TimedOut)));
+        assert_eq!(written(&directory), "0");
+        assert_eq!(freezer.next_deadline(), None);
+        assert_eq!(freezer.next_link_to_serve(), Some(LinkId(3)));
+        assert!(!freezer.has_links_to_serve());
+    }
+
+    #[test]
+    fn a_report_that_comes_at_the_last_moment_counts() {
+        let (mut freezer, result, directory) = freezing(Moment::now());
+        fs::write(directory.path().join("cgroup.events"), "frozen 1\n").unwrap();
+        freezer.expire();
+        assert_eq!(result.get(), Some(Ok(())));
+        assert_eq!(written(&directory), "1");
+    }
+
+    #[test]
+    fn an_attempt_ends_with_a_thaw_and_not_before_its_time() {
+        let (mut freezer, result, directory) = freezing(Moment::now().after_ms(100_000));
+        freezer.expire();
+        assert_eq!(result.get(), None);
+        freezer.thaw_if_frozen().unwrap();
+        assert_eq!(result.get(), Some(Err(FreezeError::Thawed)));
+        assert_eq!(written(&directory), "0");
+        fs::remove_file(directory.path().join("cgroup.freeze")).unwrap();
+        assert_eq!(freezer.thaw_if_frozen(), Ok(()));
+    }
+
+    #[test]
+    fn another_request_joins_the_attempt_under_way() {
+        let (mut freezer, first, directory) = freezing(Moment::now().after_ms(100_000));
+        let poller = Poller::new(crate::children::Reaping::OwnChildren).unwrap();
+        let cgroup: Rc<OwnedFd> = Rc::new(fs::File::open(&directory).unwrap().into());
+        let freeze =
+            |freezer: &mut Freezer, link| freezer.freeze(Rc::clone(&cgroup), LinkId(link), &poller);
+        let second = freeze(&mut freezer, 3).unwrap();
+        let third = freeze(&mut freezer, 4).unwrap();
+        fs::write(directory.path().join("cgroup.events"), "frozen 1\n").unwrap();
+        freezer.check();
+        for result in [first, second, third] {
+            assert_eq!(result.get(), Some(Ok(())));
+        }
+        let links = core::iter::from_fn(|| freezer.next_link_to_serve());
+        assert_eq!(links.collect::<Vec<_>>(), [LinkId(4), LinkId(3)]);
+    }
+}

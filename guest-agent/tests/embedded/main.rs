@@ -13,6 +13,7 @@ mod features;
 mod process_settings;
 mod program;
 mod running_program;
+mod snapshots;
 
 use std::env;
 
@@ -42,4 +43,8 @@ fn main() {
     children::commands_end_although_the_program_takes_their_status();
     children::killing_all_leaves_no_child_behind();
     children::a_program_that_ignores_sigchld_is_told_so();
+    snapshots::a_new_identity_is_that_of_the_hellos_and_resets_that_follow();
+    snapshots::an_identity_that_cannot_be_taken_changes_nothing();
+    snapshots::frozen_processes_stand_still_until_they_are_thawed();
+    snapshots::a_power_off_lets_frozen_processes_react_to_sigterm();
 }

@@ -21,6 +21,7 @@ use vmcell_agent::{
 use crate::{
     client::{Host, Spec},
     process_settings::ProcessSettings,
+    snapshots,
 };
 
 /// How the program and the agent share their children.
@@ -36,15 +37,18 @@ pub(crate) enum Mode {
     Stolen,
     /// The program starts a command, kills all and ends.
     KillAll,
+    /// The program has cgroups, and takes new identities.
+    Snapshots,
 }
 
 impl Mode {
-    const ALL: [Self; 5] = [
+    const ALL: [Self; 6] = [
         Self::Apart,
         Self::Subreaper,
         Self::HandedOver,
         Self::Stolen,
         Self::KillAll,
+        Self::Snapshots,
     ];
 
     /// Returns the argument with which this program embeds the agent.
@@ -85,6 +89,7 @@ pub(crate) fn run(mode: Mode) -> ! {
             kill_all();
             exit(0)
         }
+        Mode::Snapshots => snapshots::run(),
     }
 }
 
@@ -172,7 +177,7 @@ fn build(mode: Mode) -> Agent {
 
 /// Sleeps until the agent is to take a turn, or the other descriptor is ready, and
 /// at most for `limit`. Returns whether the other descriptor is ready.
-fn wait(agent: &Agent, other: Option<&OwnedFd>, limit: Option<Duration>) -> bool {
+pub(crate) fn wait(agent: &Agent, other: Option<&OwnedFd>, limit: Option<Duration>) -> bool {
     let timeout = agent.timeout().into_iter().chain(limit).min();
     let timeout = timeout.map(|timeout| Timespec::try_from(timeout).unwrap());
     let mut wanted = vec![PollFd::new(agent, PollFlags::IN)];
