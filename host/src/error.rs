@@ -10,6 +10,7 @@ use crate::{
     port::PortError,
     process::{Cause, ExecFailure, Output},
     service::ServiceError,
+    snapshot::SnapshotError,
     tree::TreeError,
     vm::End,
 };
@@ -133,6 +134,10 @@ pub enum Error {
         /// Why it could not.
         reason: String,
     },
+
+    /// A snapshot cannot be written, or cannot be restored here.
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
 
     /// The VM has ended: it was stopped or killed, or it died.
     #[error("the VM is gone: {0}")]
@@ -292,6 +297,9 @@ pub enum BootFailure {
     /// Something other than the agent answered.
     #[error("the guest does not speak the vmcell protocol")]
     NotOurAgent,
+    /// A restored guest could not take an identity of its own. No process in it ran.
+    #[error("the restored guest could not take a new identity")]
+    NotRenewed,
 }
 
 impl From<PatternError> for Error {
@@ -318,6 +326,7 @@ impl Error {
             Self::Control { .. } => "control",
             Self::Paused => "paused",
             Self::OwnerFailed { .. } => "owner-failed",
+            Self::Snapshot(_) => "snapshot",
             Self::Gone(_) => "gone",
             Self::NoSuchVm { .. } => "no-such-vm",
             Self::OwnerNotAnswering { .. } => "owner-not-answering",

@@ -56,6 +56,7 @@ mod documents;
 mod error;
 mod event_stream;
 pub mod files;
+mod hex;
 mod initramfs;
 #[cfg(feature = "serde")]
 mod json;
@@ -64,11 +65,14 @@ mod locate;
 mod overlay;
 pub mod port;
 mod process;
+mod processor;
 mod random;
 mod result_budget;
 mod run_folder;
 pub mod service;
 mod session;
+pub mod snapshot;
+mod sparse;
 mod sys;
 #[cfg(feature = "terminal")]
 pub mod terminal;

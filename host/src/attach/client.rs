@@ -1,4 +1,4 @@
-use std::{io, sync::Arc, time::Duration};
+use std::{io, path::Path, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use tokio::{
@@ -12,8 +12,12 @@ use tokio::{
 use super::{
     BaselineSlot, ControlRequest, PauseNotice, VmName, VmSummary, change_record, end_record,
     listener::{ConnectOutcome, Connection, Listener, our_listeners},
+    snapshot_record,
 };
-use crate::vm::VmEnd;
+use crate::{
+    snapshot::{SnapshotOptions, SnapshotReport},
+    vm::VmEnd,
+};
 
 /// A client's connection to the owner of a VM, before its request.
 #[derive(Debug)]
@@ -86,6 +90,19 @@ impl AttachClient {
     ) -> io::Result<Result<(), String>> {
         self.socket.write_all(&[request as u8]).await?;
         change_record::receive(&mut self.socket).await
+    }
+
+    /// Requests a snapshot. Returns the owner's error if it cannot be taken.
+    pub(crate) async fn snapshot(
+        mut self,
+        path: &Path,
+        options: SnapshotOptions,
+    ) -> io::Result<Result<SnapshotReport, String>> {
+        self.socket
+            .write_all(&[ControlRequest::Snapshot as u8])
+            .await?;
+        snapshot_record::send_request(&mut self.socket, path, options).await?;
+        snapshot_record::receive_result(&mut self.socket).await
     }
 
     /// Waits until the VM has ended. Calls `on_pause` when it is paused or resumed. The

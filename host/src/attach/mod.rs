@@ -22,6 +22,7 @@
 //!     |     when it has; for Watch also when it  |
 //!     |     is paused and resumed                |
 //!     |   Pause, Resume: whether it is done      |
+//!     |   Snapshot: where; whether it is done    |
 //!     |   Baseline: length (u64 le), the bytes   |
 //! ```
 
@@ -32,6 +33,7 @@ mod end_record;
 mod listener;
 mod name;
 mod owner;
+mod snapshot_record;
 mod socket_diag;
 mod summary;
 #[cfg(test)]
@@ -40,7 +42,7 @@ mod tests;
 pub(crate) use baseline::BaselineSlot;
 pub(crate) use client::{ANSWER_TIMEOUT, AttachClient, FoundVm, find, list};
 pub(crate) use name::VmName;
-pub(crate) use owner::{AttachServer, AttachSocket};
+pub(crate) use owner::{AttachServer, AttachSocket, ChangeResult, OwnedVm};
 pub(crate) use summary::VmSummary;
 
 /// What a client requests of the owner.
@@ -63,6 +65,8 @@ pub(crate) enum ControlRequest {
     PauseAndRefuse = b'f',
     /// Resume the VM.
     Resume = b'r',
+    /// Take a snapshot of the VM.
+    Snapshot = b'n',
 }
 
 /// What the owner tells a client that watches the VM, before its end. Neither of these
@@ -95,6 +99,7 @@ impl ControlRequest {
             Self::Pause,
             Self::PauseAndRefuse,
             Self::Resume,
+            Self::Snapshot,
         ]
         .into_iter()
         .find(|request| *request as u8 == byte)

@@ -5,6 +5,7 @@ use std::{
         linux::net::SocketAddrExt,
         unix::net::{SocketAddr, UnixListener as StdUnixListener},
     },
+    path::PathBuf,
     sync::Arc,
     time::Duration,
 };
@@ -19,12 +20,13 @@ use tokio::{
 
 use super::{
     BaselineSlot, ControlRequest, PauseNotice, VmName, VmSummary, change_record, end_record,
-    listener::our_listeners, name::our_uid,
+    listener::our_listeners, name::our_uid, snapshot_record,
 };
 use crate::{
     error::Error,
     random::random_bytes,
     session::{Session, relay},
+    snapshot::{SnapshotOptions, SnapshotReport},
     vm::VmEnd,
 };
 
@@ -90,18 +92,14 @@ impl AttachSocket {
         }
     }
 
-    /// Starts to serve clients. Calls `on_request` with their requests to stop, kill,
-    /// watch, pause or resume the VM.
-    pub(crate) fn serve<F>(
+    /// Starts to serve clients.
+    pub(crate) fn serve(
         self,
         summary: VmSummary,
         baseline: Arc<BaselineSlot>,
         session: Arc<Session>,
-        on_request: F,
-    ) -> Result<AttachServer, Error>
-    where
-        F: Fn(ControlRequest) -> Option<ChangeResult> + Clone + Send + 'static,
-    {
+        vm: impl OwnedVm,
+    ) -> Result<AttachServer, Error> {
         let listener = self
             .0
             .set_nonblocking(true)
@@ -118,10 +116,9 @@ impl AttachSocket {
                     accepted = listener.accept() => match accepted {
                         Ok((socket, _)) => {
                             let (summary, baseline) = (summary.clone(), baseline.clone());
-                            let (session, on_request) = (session.clone(), on_request.clone());
+                            let (session, vm) = (session.clone(), vm.clone());
                             let end = end_receiver.clone();
-                            let serving =
-                                serve_client(socket, summary, baseline, session, on_request, end);
+                            let serving = serve_client(socket, summary, baseline, session, vm, end);
                             clients.spawn(serving);
                         }
                         Err(error) => {
@@ -144,6 +141,19 @@ impl AttachSocket {
         });
         Ok(AttachServer { task, end })
     }
+}
+
+/// What clients can have done with the VM.
+pub(crate) trait OwnedVm: Clone + Send + Sync + 'static {
+    /// Stops, kills, pauses or resumes it.
+    fn request(&self, request: ControlRequest) -> Option<ChangeResult>;
+
+    /// Takes a snapshot of it.
+    fn snapshot(
+        &self,
+        path: PathBuf,
+        options: SnapshotOptions,
+    ) -> impl Future<Output = Result<SnapshotReport, Error>> + Send;
 }
 
 /// Where the result of a request to pause or resume the VM arrives.
@@ -170,7 +180,7 @@ async fn serve_client(
     mut summary: VmSummary,
     baseline: Arc<BaselineSlot>,
     session: Arc<Session>,
-    on_request: impl Fn(ControlRequest) -> Option<ChangeResult>,
+    vm: impl OwnedVm,
     mut end: watch::Receiver<Option<VmEnd>>,
 ) -> io::Result<()> {
     // Other users get no answer.
@@ -196,11 +206,16 @@ async fn serve_client(
         ) => {
             // Without an answer of the driver the VM has ended, which the client learns
             // from the hangup.
-            if let Some(result) = on_request(request)
+            if let Some(result) = vm.request(request)
                 && let Ok(result) = result.await
             {
                 change_record::send(&mut socket, result).await?;
             }
+        }
+        Some(ControlRequest::Snapshot) => {
+            let (path, options) = snapshot_record::receive_request(&mut socket).await?;
+            let result = vm.snapshot(path, options).await;
+            snapshot_record::send_result(&mut socket, result).await?;
         }
         Some(ControlRequest::Watch) => {
             let (mut reader, mut writer) = socket.split();
@@ -214,7 +229,7 @@ async fn serve_client(
             end_record::send(&mut socket, end).await?;
         }
         Some(request @ (ControlRequest::Stop | ControlRequest::Kill)) => {
-            on_request(request);
+            vm.request(request);
             tokio::select! {
                 end = wait_for_end(&mut end) => end_record::send(&mut socket, end).await?,
                 // A client sends nothing more, so it has disconnected.

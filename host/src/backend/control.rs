@@ -1,5 +1,6 @@
-use std::fmt;
+use std::{fmt, path::Path};
 
+use super::SavedVm;
 use crate::error::Error;
 
 /// Control over a running VMM.
@@ -19,6 +20,25 @@ pub trait VmmControl: fmt::Debug + Send {
     /// # Errors
     /// [`Error::Control`]
     fn resume(&mut self) -> Result<(), Error>;
+
+    /// Saves the VM, which is paused, into new files of a folder: the state of its
+    /// processors and devices, its memory, and its disk above the image. It stays
+    /// paused. The files must be readable by their owner only. What is left of them
+    /// after an error is removed by the caller.
+    ///
+    /// A backend that can do this also restores: see
+    /// [`Machine::saved`](super::Machine::saved).
+    ///
+    /// # Errors
+    /// [`Error::Control`], or [`Error::Host`] if a file cannot be written. By default
+    /// it cannot be done.
+    fn save(&mut self, folder: &Path) -> Result<SavedVm, Error> {
+        let _ = folder;
+        Err(Error::Control {
+            doing: "save the VM",
+            reason: "the backend cannot: choose the backend qemu".to_owned(),
+        })
+    }
 }
 
 /// What not every backend can do with a VM.
@@ -27,13 +47,16 @@ pub trait VmmControl: fmt::Debug + Send {
 pub enum Feature {
     /// [Pause](crate::Vm::pause) it.
     Pause,
+    /// Take a [snapshot](crate::Vm::snapshot) of it, and restore that.
+    Snapshot,
 }
 
 impl Feature {
-    /// Returns a name that never changes: `pause`.
+    /// Returns a name that never changes: `pause`, `snapshot`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Pause => "pause",
+            Self::Snapshot => "snapshot",
         }
     }
 }

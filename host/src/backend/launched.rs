@@ -8,8 +8,8 @@ pub struct Launched {
     pub(crate) vmm: Vmm,
     pub(crate) transport: AgentTransport,
     pub(crate) link: LinkChoice,
-    /// `None` if the VM can only be run and killed.
-    pub(crate) control: Option<Box<dyn VmmControl>>,
+    /// If the VM can only be run and killed, what to do about it.
+    pub(crate) control: Result<Box<dyn VmmControl>, &'static str>,
     /// Streams with messages of the guest's kernel and of the VMM.
     pub(crate) consoles: Vec<UnixStream>,
     /// Dropped when the VM has ended.
@@ -29,7 +29,7 @@ impl Launched {
             vmm,
             transport,
             link: LinkChoice::new(kind, "the only one that the backend has"),
-            control: None,
+            control: Err("choose the backend qemu"),
             consoles: Vec::new(),
             kept: Vec::new(),
             warnings: Vec::new(),
@@ -56,7 +56,15 @@ impl Launched {
     /// [health](super::Backend::health) of the backend reports what it can do.
     #[must_use]
     pub fn control(mut self, control: impl VmmControl + 'static) -> Self {
-        self.control = Some(Box::new(control));
+        self.control = Ok(Box::new(control));
+        self
+    }
+
+    /// Says what the user can do to get a VM with [control](Self::control) over its VMM:
+    /// `choose the link serial`. By default, choose the backend qemu.
+    #[must_use]
+    pub fn no_control(mut self, remedy: &'static str) -> Self {
+        self.control = Err(remedy);
         self
     }
 

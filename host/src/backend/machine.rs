@@ -9,6 +9,7 @@ use std::{
 use rustix::fs::{MemfdFlags, memfd_create};
 use vmcell_wire::boot;
 
+use super::SavedMachine;
 use crate::{
     acceleration::AccelerationChoice,
     error::Error,
@@ -37,6 +38,10 @@ pub struct Machine {
     pub(crate) boot_id: [u8; 16],
     pub(crate) reset_key: [u8; 16],
     pub(crate) scratch_folder: PathBuf,
+    /// Whether the memory is to be a file of its own when the VM is saved.
+    pub(crate) shares_memory: bool,
+    /// What it continues from, if it does not boot.
+    pub(crate) saved: Option<SavedMachine>,
     /// Alters the boot file, for tests.
     #[cfg(test)]
     pub(crate) alter_boot_file: Option<fn(Vec<u8>) -> Vec<u8>>,
@@ -139,6 +144,12 @@ impl Machine {
         }
     }
 
+    /// Returns the saved VM that it continues from, or `None` if it boots. Only a backend
+    /// with the [feature](super::Feature::Snapshot) is asked for one.
+    pub fn saved(&self) -> Option<&SavedMachine> {
+        self.saved.as_ref()
+    }
+
     /// Returns the path of the guest's kernel, an uncompressed `vmlinux`.
     ///
     /// # Errors
@@ -205,6 +216,9 @@ impl Machine {
 
     /// Opens the layers of its disk.
     pub(crate) fn overlay(&self) -> Result<Overlay, Error> {
+        if let Some(saved) = &self.saved {
+            return Overlay::restore(saved, &self.scratch_folder);
+        }
         match &self.root {
             Root::Image(image) => Overlay::create(image, &self.scratch_folder),
             Root::Directory(path) => Err(Error::Invalid(format!(
@@ -247,6 +261,8 @@ impl Machine {
             boot_id: [0; 16],
             reset_key: [0; 16],
             scratch_folder: "/tmp".into(),
+            shares_memory: false,
+            saved: None,
             alter_boot_file: None,
         }
     }

@@ -21,6 +21,7 @@ mod process;
 pub(crate) mod qemu;
 mod raw_disk;
 mod registry;
+mod saved;
 mod transport;
 mod version;
 
@@ -37,6 +38,7 @@ pub use machine::{BootLink, Machine, Root};
 pub use process::HostProcess;
 pub use qemu::Qemu;
 pub use registry::{Backends, RejectedBackend};
+pub use saved::{PartKind, SavedMachine, SavedPart, SavedVm, VmmRecord};
 pub(crate) use transport::AGENT_PORT;
 pub use transport::AgentTransport;
 pub(crate) use version::version_line;

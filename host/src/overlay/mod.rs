@@ -7,7 +7,10 @@ use std::{fs::File, os::unix::fs::FileExt as _, path::Path};
 
 use vmcell_disk::image::write_empty_layer;
 
-use crate::error::Error;
+use crate::{
+    backend::{PartKind, SavedMachine},
+    error::Error,
+};
 
 /// The layer that the VM writes to, and its backing files.
 #[derive(Debug)]
@@ -19,6 +22,8 @@ pub(crate) struct Overlay {
     pub(crate) is_persistent: bool,
     /// The backing files, the lowest one last.
     pub(crate) backing: Vec<BackingFile>,
+    /// The size of the disk in bytes.
+    pub(crate) size: u64,
 }
 
 /// A backing file, open for reading only.
@@ -29,21 +34,49 @@ pub(crate) struct BackingFile {
     pub(crate) format: &'static str,
 }
 
+impl BackingFile {
+    fn raw(file: File) -> Self {
+        Self {
+            file,
+            format: "raw",
+        }
+    }
+
+    fn qcow2(file: File) -> Self {
+        Self {
+            file,
+            format: "qcow2",
+        }
+    }
+}
+
 impl Overlay {
     /// Creates an empty layer above `image`, in a file without a name in
     /// `folder`.
     pub(crate) fn create(image: &Path, folder: &Path) -> Result<Self, Error> {
         let (image, size) = open_image(image)?;
+        Self::above(vec![BackingFile::raw(image)], size, folder)
+    }
+
+    /// Creates an empty layer above the layers of a saved VM.
+    pub(crate) fn restore(saved: &SavedMachine, folder: &Path) -> Result<Self, Error> {
+        let layers = saved.open(PartKind::Layer);
+        let layers = layers.map_err(Error::host("open the saved disk"))?;
+        let mut backing: Vec<_> = layers.into_iter().map(BackingFile::qcow2).collect();
+        if let Some(path) = &saved.image {
+            backing.push(BackingFile::raw(open_image(path)?.0));
+        }
+        Self::above(backing, saved.disk_size, folder)
+    }
+
+    fn above(backing: Vec<BackingFile>, size: u64, folder: &Path) -> Result<Self, Error> {
         let layer = tempfile::tempfile_in(folder).map_err(Error::host("make the VM's disk"))?;
         write_empty_layer(&layer, size, None).map_err(Error::host("make the VM's disk"))?;
-        let image = BackingFile {
-            file: image,
-            format: "raw",
-        };
         Ok(Self {
             layer,
             is_persistent: false,
-            backing: vec![image],
+            backing,
+            size,
         })
     }
 }

@@ -20,6 +20,7 @@ impl Overlay {
                 reason: "has no ext4 file system at its beginning".to_owned(),
             });
         }
+        let size = image.size();
         let disk = image.into_writable()?;
         let backing = disk.backing.into_iter().map(|(file, format)| BackingFile {
             file,
@@ -29,6 +30,7 @@ impl Overlay {
             layer: disk.top,
             is_persistent: true,
             backing: backing.collect(),
+            size,
         })
     }
 }

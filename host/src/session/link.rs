@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use rustix::net::{Shutdown, shutdown};
 use tokio::{net::UnixStream, time::timeout};
-use vmcell_wire::{Hello, encode, reset::ResetKey};
+use vmcell_wire::{Hello, Renew, Request, StreamId, encode, reset::ResetKey};
 
 use super::{Address, BUILD, LinkError, PeerInfo, WINDOW, reader::Reader, writer};
 use crate::random::random_bytes;
@@ -39,7 +39,7 @@ impl Link {
 
     /// Creates a link on a serial port that was used before, so that it begins
     /// with a reset.
-    pub(super) fn used_serial(socket: UnixStream, key: ResetKey) -> Self {
+    pub(crate) fn used_serial(socket: UnixStream, key: ResetKey) -> Self {
         Self {
             socket: Arc::new(socket),
             transport: Transport::SerialPort { key, used: true },
@@ -123,5 +123,28 @@ impl Link {
             reader.hello().await
         })?;
         Ok((reader, peer))
+    }
+
+    /// Gives the agent a new identity, with which it can be reached from then on.
+    pub(super) async fn renew(
+        &mut self,
+        reader: &mut Reader,
+        renew: &Renew<'_>,
+    ) -> Result<(), LinkError> {
+        // The first stream of the session; its id is free again afterwards.
+        let stream = StreamId::MAX.next();
+        let mut request = Vec::new();
+        encode::open(&mut request, stream, &Request::Renew(*renew))?;
+        writer::write(&self.socket, &request).await?;
+        if !reader.is_done(stream).await? {
+            return Err(LinkError::NotRenewed);
+        }
+        let mut ack = Vec::new();
+        encode::ack(&mut ack, stream);
+        writer::write(&self.socket, &ack).await?;
+        if let Transport::SerialPort { key, .. } = &mut self.transport {
+            *key = ResetKey::new(renew.reset_key);
+        }
+        Ok(())
     }
 }

@@ -49,9 +49,10 @@ use tokio::{
     sync::{Notify, watch},
     task::AbortHandle,
 };
-use vmcell_wire::{Capabilities, Request, WireError, encode};
+use vmcell_wire::{Capabilities, Renew, Request, WireError, encode};
 
 use outgoing::{Epoch, Outgoing};
+use reader::Reader;
 use state::StreamState;
 use supervisor::LinkSupervisor;
 use table::StreamTable;
@@ -128,6 +129,8 @@ pub(crate) enum LinkError {
     Violation(WireError),
     /// The agent belongs to another boot.
     WrongBoot,
+    /// The agent of a restored VM could not take its new identity.
+    NotRenewed,
     /// The guest does not read, or does not answer a hello in time.
     PeerNotReading,
     /// The caller requested a new link.
@@ -159,6 +162,26 @@ impl Session {
         if boot_id.is_some_and(|boot_id| boot_id != peer.boot_id) {
             return Err(LinkError::WrongBoot);
         }
+        Ok(Self::start(link, reader, peer))
+    }
+
+    /// Exchanges hellos with the agent of a VM that was just restored, whose boot id is
+    /// still this one, and gives it a new identity before all else.
+    pub(crate) async fn restore(
+        mut link: Link,
+        boot_id: [u8; 16],
+        renew: &Renew<'_>,
+    ) -> Result<Self, LinkError> {
+        let (mut reader, mut peer) = link.exchange_hellos(boot_id).await?;
+        if peer.boot_id != boot_id {
+            return Err(LinkError::WrongBoot);
+        }
+        link.renew(&mut reader, renew).await?;
+        peer.boot_id = renew.boot_id;
+        Ok(Self::start(link, reader, peer))
+    }
+
+    fn start(link: Link, reader: Reader, peer: PeerInfo) -> Self {
         let (link_error, _) = watch::channel(None);
         let shared = Arc::new(Shared {
             table: StreamTable::default(),
@@ -177,11 +200,11 @@ impl Session {
             shared: shared.clone(),
         };
         let supervisor = tokio::spawn(supervisor.run());
-        Ok(Self {
+        Self {
             shared,
             peer,
             _supervisor: AbortOnDrop(supervisor.abort_handle()),
-        })
+        }
     }
 
     /// Drops the link and makes a new one. Bytes in flight are lost; the streams
@@ -347,6 +370,7 @@ impl fmt::Display for LinkError {
             Self::Connect(error) => write!(f, "{error}"),
             Self::Violation(error) => write!(f, "{error}"),
             Self::WrongBoot => f.write_str("the agent belongs to another boot"),
+            Self::NotRenewed => f.write_str("the guest could not take a new identity"),
             Self::PeerNotReading => f.write_str("the guest does not read what it is sent"),
             Self::Dropped => f.write_str("it broke while the request was under way"),
         }

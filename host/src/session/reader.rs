@@ -2,7 +2,7 @@ use std::{convert::Infallible, io, sync::Arc};
 
 use tokio::net::UnixStream;
 use vmcell_wire::{
-    Channel, Decoder, Hello, Item, Peer, StreamId, WireError,
+    Channel, Decoder, Hello, Item, Outcome, Peer, StreamId, WireError,
     reset::{Nonce, Scanned, Scanner},
 };
 
@@ -45,6 +45,27 @@ impl Reader {
                     return Ok(peer);
                 }
                 Some(_) => return Err(LinkError::Violation(WireError::NotVmcell)),
+                None => {}
+            }
+            self.read().await?;
+        }
+    }
+
+    /// Waits for the outcome of the only stream. Returns whether it is
+    /// [`Outcome::Done`].
+    pub(super) async fn is_done(&mut self, only: StreamId) -> Result<bool, LinkError> {
+        loop {
+            let unread = self.buffer.get(self.unread.clone()).unwrap_or_default();
+            let mut input = unread;
+            match self.decoder.decode(&mut input)? {
+                Some(Item::Close {
+                    stream, outcome, ..
+                }) if stream == only => {
+                    let is_done = outcome == Outcome::Done;
+                    self.unread.start += unread.len() - input.len();
+                    return Ok(is_done);
+                }
+                Some(_) => return Err(LinkError::Violation(WireError::Malformed)),
                 None => {}
             }
             self.read().await?;

@@ -1,6 +1,7 @@
 //! VMs that other programs own.
 
 use std::{
+    path::PathBuf,
     pin::pin,
     sync::{Arc, Weak},
     time::{Duration, SystemTime},
@@ -22,6 +23,7 @@ use crate::{
     error::Error,
     link::{LinkChoice, LinkKind},
     session::{Link, LinkError, Session},
+    snapshot::{SnapshotOptions, SnapshotReport},
 };
 
 pub(super) async fn list() -> Result<Vec<VmInfo>, Error> {
@@ -97,6 +99,7 @@ pub(super) async fn attach(id: &str) -> Result<Vm, Error> {
         state,
         control: Control::Attached(name),
         keeps_disk,
+        facts: None,
         backend,
         rejected_backends: None,
         warnings,
@@ -174,6 +177,26 @@ pub(super) async fn change(
         Ok(Err(reason)) => Err(Error::OwnerFailed {
             id: id(),
             doing,
+            reason,
+        }),
+        // The VM has ended meanwhile.
+        Err(_) => Err(Error::NoSuchVm { id: id() }),
+    }
+}
+
+/// Asks the owner to take a snapshot of the VM.
+pub(super) async fn snapshot(
+    name: &VmName,
+    path: PathBuf,
+    options: SnapshotOptions,
+) -> Result<SnapshotReport, Error> {
+    let client = connect_to_owner(name).await?;
+    let id = || name.id().to_owned();
+    match client.snapshot(&path, options).await {
+        Ok(Ok(report)) => Ok(report),
+        Ok(Err(reason)) => Err(Error::OwnerFailed {
+            id: id(),
+            doing: "take a snapshot of it",
             reason,
         }),
         // The VM has ended meanwhile.

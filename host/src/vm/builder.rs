@@ -31,10 +31,11 @@ pub struct VmBuilder {
     pub(super) image: Option<PathBuf>,
     pub(super) directory: Option<PathBuf>,
     pub(super) disk: Option<PathBuf>,
+    pub(super) snapshot: Option<PathBuf>,
     pub(super) backing_folders: Vec<PathBuf>,
     pub(super) vcpus: u32,
     pub(super) memory_mib: u32,
-    pub(super) hostname: String,
+    pub(super) hostname: Option<String>,
     pub(super) boot_timeout: Duration,
     pub(super) acceleration: Option<Acceleration>,
     pub(super) link: Option<LinkKind>,
@@ -56,10 +57,11 @@ impl Default for VmBuilder {
             image: None,
             directory: None,
             disk: None,
+            snapshot: None,
             backing_folders: Vec::new(),
             vcpus: 1,
             memory_mib: 1024,
-            hostname: "vmcell".to_owned(),
+            hostname: None,
             boot_timeout: Duration::from_secs(60),
             acceleration: None,
             link: None,
@@ -135,6 +137,29 @@ impl VmBuilder {
         self
     }
 
+    /// Restores a [snapshot](Vm::snapshot) in place of booting from an
+    /// [image](Self::image). All of it is checked before anything is started.
+    ///
+    /// The VM has the processors, the memory, the kernel, the agent, the link and the
+    /// backend of the snapshot: what is set here is not used. If the image below its
+    /// disk has moved, set where it is now with [`image`](Self::image). Its disk ends
+    /// with it.
+    ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), vmcell::Error> {
+    /// let vm = vmcell::Vm::builder()
+    ///     .snapshot("snapshots/done")
+    ///     .hostname("second")
+    ///     .start()
+    ///     .await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn snapshot(mut self, path: impl Into<PathBuf>) -> Self {
+        self.snapshot = Some(path.into());
+        self
+    }
+
     /// Allows files in this folder as backing files of the [disk](Self::disk).
     /// Without this only files in the disk's own folder are allowed. Can be called
     /// many times.
@@ -155,9 +180,10 @@ impl VmBuilder {
         self
     }
 
-    /// Sets the guest's host name; `vmcell` by default.
+    /// Sets the guest's host name. It is `vmcell` by default, and `vmcell-` and random
+    /// digits if the VM is restored from a snapshot.
     pub fn hostname(mut self, name: impl Into<String>) -> Self {
-        self.hostname = name.into();
+        self.hostname = Some(name.into());
         self
     }
 
@@ -244,10 +270,11 @@ impl VmBuilder {
         self
     }
 
-    /// Boots the VM and waits until its agent answers.
+    /// Boots or restores the VM and waits until its agent answers.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if the configuration is invalid,
+    /// [`Error::Invalid`] if the configuration is invalid, [`Error::Snapshot`] if a
+    /// snapshot cannot be restored here,
     /// [`Error::NoSuchBackend`] and [`Error::BackendUnavailable`] if the backend
     /// is unknown or cannot be used here, [`Error::Missing`] and
     /// [`Error::BadFile`] if a program or a file that it needs is missing or
@@ -277,14 +304,15 @@ impl VmBuilder {
                 Self::MIN_MEMORY_MIB
             ));
         }
-        let hostname_is_valid = (1..=63).contains(&self.hostname.len())
-            && !self.hostname.starts_with('-')
-            && self
-                .hostname
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'.');
-        if !hostname_is_valid {
-            return invalid(format!("{:?} is not a valid host name", self.hostname));
+        let is_valid = |name: &&String| {
+            (1..=63).contains(&name.len())
+                && !name.starts_with('-')
+                && name
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'.')
+        };
+        if let Some(name) = self.hostname.as_ref().filter(|name| !is_valid(name)) {
+            return invalid(format!("{name:?} is not a valid host name"));
         }
         Ok(())
     }

@@ -17,22 +17,26 @@ pub(super) async fn set(session: &Session) {
     }
 }
 
-/// Sets the clock of a guest that has just been resumed, and sends it the requests that
-/// were held back meanwhile.
+/// Sets the clock of a guest that has just been resumed, before the requests that were
+/// held back meanwhile.
 pub(super) async fn set_after_pause(session: &Session) {
     if let Some(request) = request() {
         let setting = wait(session.open_first(&request));
         // The VM runs in any case.
         let _ = tokio::time::timeout(TIMEOUT, setting).await;
     }
-    session.resume();
 }
 
 /// Returns the request with the time of the host; `None` if that is before 1970.
 fn request() -> Option<Request<'static>> {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
-    let wall_time_ns = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
+    let wall_time_ns = wall_time_ns()?;
     Some(Request::SetClock { wall_time_ns })
+}
+
+/// Returns the time of the host in nanoseconds since 1970; `None` if it is before.
+pub(super) fn wall_time_ns() -> Option<u64> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
+    Some(u64::try_from(now.as_nanos()).unwrap_or(u64::MAX))
 }
 
 async fn wait(opened: Result<Stream, OpenError>) {

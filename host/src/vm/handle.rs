@@ -8,7 +8,7 @@ use vmcell_wire::{Outcome, ProcessMode};
 
 use super::{
     End, Health, VmBuilder, VmEnd, VmInfo, VmState, attached, driver::DriverRequest,
-    power_off::STOP_TIMEOUT,
+    facts::VmFacts, power_off::STOP_TIMEOUT,
 };
 #[cfg(feature = "terminal")]
 use crate::terminal::{Followers, Terminals};
@@ -74,6 +74,8 @@ pub(super) struct Shared {
     pub(super) state: watch::Receiver<VmState>,
     pub(super) control: Control,
     pub(super) keeps_disk: bool,
+    /// What a snapshot says about the VM; `None` if another program owns it.
+    pub(super) facts: Option<VmFacts>,
     pub(super) backend: String,
     /// `None` if another program owns the VM.
     pub(super) rejected_backends: Option<Vec<RejectedBackend>>,

@@ -36,6 +36,7 @@ impl Vm {
             link: LinkChoice::new(LinkKind::Relay, "a test"),
             console: Console::default(),
             keeps_disk: false,
+            facts: None,
             baseline: Arc::default(),
             file_permits: Arc::new(Semaphore::new(Vm::FILE_PERMITS)),
             ports: crate::port::PublishedPorts::default(),

@@ -1,11 +1,4 @@
-use tokio::sync::oneshot;
-
-use super::{
-    Vm, attached,
-    driver::DriverRequest,
-    handle::Control,
-    pauser::{Change, PauseRequest},
-};
+use super::{Vm, attached, handle::Control, pauser::Change, snapshot};
 use crate::{attach::ControlRequest, error::Error};
 
 /// What becomes of requests to a paused VM.
@@ -60,7 +53,12 @@ impl Vm {
     /// # Cancel safety
     /// If the future is dropped, the VM may or may not be paused.
     pub async fn pause_with(&self, requests: WhilePaused) -> Result<(), Error> {
-        self.change(Change::Pause(requests)).await
+        let request = match requests {
+            WhilePaused::Wait => ControlRequest::Pause,
+            WhilePaused::Fail => ControlRequest::PauseAndRefuse,
+        };
+        self.change(Change::Pause(requests), request, "pause it")
+            .await
     }
 
     /// Resumes a paused VM, and sets its clock before it takes any request. Resuming
@@ -72,34 +70,22 @@ impl Vm {
     /// # Cancel safety
     /// If the future is dropped, the VM may or may not be resumed.
     pub async fn resume(&self) -> Result<(), Error> {
-        self.change(Change::Resume).await
+        let request = ControlRequest::Resume;
+        self.change(Change::Resume, request, "resume it").await
     }
 
-    async fn change(&self, change: Change) -> Result<(), Error> {
+    async fn change(
+        &self,
+        change: Change,
+        request: ControlRequest,
+        doing: &'static str,
+    ) -> Result<(), Error> {
         match &self.shared.control {
-            Control::Owner { requests, .. } => {
-                let (reply, replied) = oneshot::channel();
-                let request = PauseRequest {
-                    change,
-                    reply: Some(reply),
-                };
-                // Fails only if the driver has ended, and the VM with it.
-                let _ = requests.send(DriverRequest::Pause(request));
-                match replied.await {
-                    Ok(result) => result,
-                    Err(_) => Err(Error::Gone(self.ended().await.reason)),
-                }
-            }
-            Control::Attached(name) => {
-                let (request, doing) = match change {
-                    Change::Pause(WhilePaused::Wait) => (ControlRequest::Pause, "pause it"),
-                    Change::Pause(WhilePaused::Fail) => {
-                        (ControlRequest::PauseAndRefuse, "pause it")
-                    }
-                    Change::Resume => (ControlRequest::Resume, "resume it"),
-                };
-                attached::change(name, request, doing).await
-            }
+            Control::Owner { requests, .. } => match snapshot::change(requests, change).await {
+                Err(Error::Gone(_)) => Err(Error::Gone(self.ended().await.reason)),
+                changed => changed,
+            },
+            Control::Attached(name) => attached::change(name, request, doing).await,
         }
     }
 }

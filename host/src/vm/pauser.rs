@@ -1,7 +1,10 @@
 use std::{
     collections::VecDeque,
     future::pending,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use tokio::{
@@ -9,67 +12,77 @@ use tokio::{
     task::{JoinHandle, spawn_blocking},
 };
 
-use super::{VmEnd, VmState, WhilePaused, clock, state::Event};
+use super::{VmEnd, VmState, WhilePaused, clock, freeze, saving, saving::SaveJob, state::Event};
 use crate::{
     backend::{Feature, VmmControl},
     error::Error,
     session::Session,
 };
 
-/// Pauses and resumes a VM, one request after the other.
+/// Pauses, resumes and saves a VM, one request after the other.
 pub(super) struct Pauser {
-    /// `None` if the backend cannot do it.
-    control: Option<SharedControl>,
+    control: Result<PauseControl, &'static str>,
     backend: String,
-    session: Arc<Session>,
     waiting: VecDeque<PauseRequest>,
     current: Option<Operation>,
+    session: Arc<Session>,
 }
 
-type SharedControl = Arc<Mutex<Box<dyn VmmControl>>>;
+/// What it takes to pause a VM.
+#[derive(Clone)]
+pub(super) struct PauseControl {
+    vmm: Arc<Mutex<Box<dyn VmmControl>>>,
+    pub(super) session: Arc<Session>,
+    /// Whether the processes of the guest are frozen as well.
+    pub(super) is_frozen: Arc<AtomicBool>,
+}
 
-/// A request to pause or resume the VM.
+/// A request to pause, resume or save the VM.
 pub(super) struct PauseRequest {
     pub(super) change: Change,
     /// Where the result is wanted.
     pub(super) reply: Option<oneshot::Sender<Result<(), Error>>>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) enum Change {
     Pause(WhilePaused),
     Resume,
+    Save(SaveJob),
 }
 
 /// What is being done.
 struct Operation {
-    request: PauseRequest,
-    task: JoinHandle<Result<(), Error>>,
+    reply: Option<oneshot::Sender<Result<(), Error>>>,
+    task: JoinHandle<Done>,
 }
 
-impl PauseRequest {
-    fn reply(self, result: Result<(), Error>) {
-        match (self.reply, result) {
-            // Fails if nobody waits for it any more.
-            (Some(reply), result) => drop(reply.send(result)),
-            (None, Err(error)) => tracing::warn!(%error, "a VM cannot be resumed to be stopped"),
-            (None, Ok(())) => {}
-        }
-    }
+/// What was done.
+pub(super) struct Done {
+    pub(super) result: Result<(), Error>,
+    /// What has become of the VM.
+    pub(super) event: Option<Event>,
 }
 
 impl Pauser {
+    /// Creates it with the control over the VMM, or with what to do about it that there
+    /// is none.
     pub(super) fn new(
-        control: Option<Box<dyn VmmControl>>,
+        control: Result<Box<dyn VmmControl>, &'static str>,
         backend: String,
         session: Arc<Session>,
     ) -> Self {
+        let control = control.map(|control| PauseControl {
+            vmm: Arc::new(Mutex::new(control)),
+            session: session.clone(),
+            is_frozen: Arc::default(),
+        });
         Self {
-            control: control.map(|control| Arc::new(Mutex::new(control))),
+            control,
             backend,
-            session,
             waiting: VecDeque::new(),
             current: None,
+            session,
         }
     }
 
@@ -87,12 +100,15 @@ impl Pauser {
     }
 
     fn start(&mut self, request: PauseRequest, state: VmState) {
-        let result = match (request.change, state) {
-            (Change::Pause(_), VmState::Running)
-            | (Change::Resume, VmState::Paused | VmState::Stopping) => {
-                match self.operation(request.change) {
+        let PauseRequest { change, reply } = request;
+        let result = match (change, state) {
+            (change @ Change::Pause(_), VmState::Running)
+            | (change @ Change::Resume, VmState::Paused | VmState::Stopping)
+            | (change @ Change::Save(_), VmState::Running | VmState::Paused) => {
+                let is_paused = state == VmState::Paused;
+                match self.operation(change, is_paused) {
                     Ok(task) => {
-                        self.current = Some(Operation { request, task });
+                        self.current = Some(Operation { reply, task });
                         return;
                     }
                     Err(error) => Err(error),
@@ -108,90 +124,120 @@ impl Pauser {
                 Err(Error::Gone(reason))
             }
         };
-        request.reply(result);
+        send_result(reply, result);
     }
 
     /// Returns the task that makes a change.
-    fn operation(&self, change: Change) -> Result<JoinHandle<Result<(), Error>>, Error> {
-        let control = self.control.clone().ok_or_else(|| Error::BackendLacks {
+    fn operation(&self, change: Change, is_paused: bool) -> Result<JoinHandle<Done>, Error> {
+        let lacks = |remedy: &&'static str| Error::BackendLacks {
             backend: self.backend.clone(),
-            feature: Feature::Pause,
-            remedy: match self.backend.as_str() {
-                "firecracker" | "cloud_hypervisor" => {
-                    "enable its API with `with_api`, or choose the backend qemu"
-                }
-                "qemu" => "it has the link hybrid-vsock, choose the link serial",
-                _ => "choose the backend qemu",
+            feature: match change {
+                Change::Pause(_) | Change::Resume => Feature::Pause,
+                Change::Save(_) => Feature::Snapshot,
             },
-        })?;
-        let session = self.session.clone();
+            remedy,
+        };
+        let control = self.control.as_ref().map_err(lacks)?.clone();
         Ok(tokio::spawn(async move {
             match change {
-                Change::Pause(requests) => {
-                    // First, so that nothing is sent to a guest that stands still.
-                    session.pause(requests == WhilePaused::Fail);
-                    let paused = on_control(control, |control| control.pause()).await;
-                    paused.inspect_err(|_| session.resume())
-                }
-                Change::Resume => {
-                    on_control(control, |control| control.resume()).await?;
-                    clock::set_after_pause(&session).await;
-                    Ok(())
-                }
+                Change::Pause(requests) => Done::new(Event::Paused, control.pause(requests).await),
+                Change::Resume => Done::new(Event::Resumed, control.resume().await),
+                Change::Save(job) => saving::save(&control, job, is_paused).await,
             }
         }))
     }
 
     /// Waits until what is being done is done, or forever if there is nothing. Returns
-    /// its effect, unless it failed.
+    /// what has become of the VM, if that has changed.
     ///
     /// Cancel safe.
     pub(super) async fn next_event(&mut self) -> Option<Event> {
         let Some(operation) = &mut self.current else {
             return pending().await;
         };
-        let result = (&mut operation.task).await;
-        let Operation { request, .. } = self.current.take()?;
-        let event = match request.change {
-            Change::Pause(_) => Event::Paused,
-            Change::Resume => Event::Resumed,
-        };
+        let done = (&mut operation.task).await;
+        let Operation { reply, .. } = self.current.take()?;
         // Fails only if the runtime shuts down, or the control panics.
-        let result = result.unwrap_or_else(|error| {
-            Err(Error::Control {
-                doing: "be controlled",
-                reason: error.to_string(),
-            })
+        let Done { result, event } = done.unwrap_or_else(|error| Done {
+            result: Err(not_controlled(error.to_string())),
+            event: None,
         });
-        let event = result.is_ok().then_some(event);
-        request.reply(result);
+        send_result(reply, result);
         event
     }
 
     /// Resumes the VM, and blocks until it runs.
     pub(super) fn resume_blocking(&self) {
-        if let Some(control) = &self.control {
-            let mut control = control.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Err(error) = control.resume() {
+        if let Ok(control) = &self.control {
+            let mut vmm = control.vmm.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Err(error) = vmm.resume() {
                 tracing::warn!(%error, "a VM cannot be resumed to be stopped");
             }
         }
     }
 }
 
-/// Uses the control on a thread that may block.
-async fn on_control(
-    control: SharedControl,
-    run: impl FnOnce(&mut dyn VmmControl) -> Result<(), Error> + Send + 'static,
-) -> Result<(), Error> {
-    let blocking = spawn_blocking(move || {
-        let mut control = control.lock().unwrap_or_else(PoisonError::into_inner);
-        run(&mut **control)
-    });
-    blocking.await.unwrap_or_else(|error| {
-        Err(Error::Control {
-            doing: "be controlled",
-            reason: error.to_string(),
-        })
-    })
+impl PauseControl {
+    async fn pause(&self, requests: WhilePaused) -> Result<(), Error> {
+        // First, so that nothing is sent to a guest that stands still.
+        self.session.pause(requests == WhilePaused::Fail);
+        let paused = self.on_vmm(|vmm| vmm.pause()).await;
+        paused.inspect_err(|_| self.session.resume())
+    }
+
+    /// Lets the VM and its processes run, and sets its clock.
+    pub(super) async fn resume(&self) -> Result<(), Error> {
+        self.on_vmm(|vmm| vmm.resume()).await?;
+        self.go_on().await;
+        Ok(())
+    }
+
+    /// Lets the processes of a VM run whose processors run, and sets its clock.
+    pub(super) async fn go_on(&self) {
+        // The clock first, so that no process sees it wrong.
+        clock::set_after_pause(&self.session).await;
+        if self.is_frozen.swap(false, Ordering::Relaxed) {
+            freeze::thaw(&self.session).await;
+        }
+        self.session.resume();
+    }
+
+    /// Uses the control over the VMM on a thread that may block.
+    pub(super) async fn on_vmm<T: Send + 'static>(
+        &self,
+        run: impl FnOnce(&mut dyn VmmControl) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let vmm = self.vmm.clone();
+        let blocking = spawn_blocking(move || {
+            let mut vmm = vmm.lock().unwrap_or_else(PoisonError::into_inner);
+            run(&mut **vmm)
+        });
+        let done = blocking.await;
+        done.unwrap_or_else(|error| Err(not_controlled(error.to_string())))
+    }
+}
+
+impl Done {
+    fn new(event: Event, result: Result<(), Error>) -> Self {
+        Self {
+            event: result.is_ok().then_some(event),
+            result,
+        }
+    }
+}
+
+fn not_controlled(reason: String) -> Error {
+    Error::Control {
+        doing: "be controlled",
+        reason,
+    }
+}
+
+fn send_result(reply: Option<oneshot::Sender<Result<(), Error>>>, result: Result<(), Error>) {
+    match (reply, result) {
+        // Fails if nobody waits for it any more.
+        (Some(reply), result) => drop(reply.send(result)),
+        (None, Err(error)) => tracing::warn!(%error, "a VM cannot be resumed to be stopped"),
+        (None, Ok(())) => {}
+    }
 }

@@ -1,6 +1,6 @@
 //! Starts a VM from its configuration and waits until its agent answers.
 
-use std::{any::Any, borrow::Cow, sync::Arc, time::Duration};
+use std::{any::Any, borrow::Cow, path::PathBuf, sync::Arc, time::Duration};
 
 use tokio::{
     net::{UnixListener, UnixStream},
@@ -8,28 +8,34 @@ use tokio::{
     time::timeout,
 };
 use tracing::Instrument;
-use vmcell_wire::reset::ResetKey;
+use vmcell_wire::{Renew, reset::ResetKey};
 
 use super::{
-    Vm, VmBuilder, VmState, WhilePaused, clock,
+    End, Vm, VmBuilder, VmState, WhilePaused, clock,
     driver::{Driver, DriverRequest},
+    facts::VmFacts,
     handle::{Control, Shared},
     pauser::{Change, PauseRequest, Pauser},
+    snapshot,
 };
 use crate::{
     acceleration::AccelerationChoice,
     agent,
-    attach::{AttachSocket, BaselineSlot, ControlRequest, VmName, VmSummary},
+    attach::{
+        AttachSocket, BaselineSlot, ChangeResult, ControlRequest, OwnedVm, VmName, VmSummary,
+    },
     backend::{
-        AGENT_PORT, AgentTransport, Launched, Machine, RejectedBackend, Vmm, VmmControl,
+        AGENT_PORT, AgentTransport, Launched, Machine, RejectedBackend, Root, Vmm, VmmControl,
         launch_error,
     },
     console::Console,
     error::{BootFailure, Error},
-    link::LinkChoice,
+    hex,
+    link::{LinkChoice, LinkKind},
     random::random_bytes,
     run_folder::{RunFolder, sweep},
     session::{Address, Link, LinkError, Route, Session},
+    snapshot::{AgentRecord, GuestRecord, LoadedSnapshot, SnapshotOptions, SnapshotReport},
 };
 
 /// Resources of a backend, to be dropped when the VM has ended.
@@ -43,9 +49,7 @@ pub(super) async fn start(builder: VmBuilder) -> Result<Vm, Error> {
     };
     let id = match &builder.id {
         Some(id) => id.clone(),
-        None => boot_id[..6]
-            .iter()
-            .fold(String::new(), |id, byte| format!("{id}{byte:02x}")),
+        None => hex::encode(&boot_id[..6]),
     };
     let name = VmName::new(&id).ok_or_else(|| {
         Error::Invalid(format!(
@@ -76,12 +80,23 @@ async fn boot(
     attach_socket: Option<AttachSocket>,
 ) -> Result<Vm, Error> {
     builder.validate()?;
-    let machine = machine_for(&builder, secrets, id.clone())?;
+    let snapshot = load_snapshot(&builder).await?;
+    let machine = machine_for(&builder, snapshot.as_ref(), secrets, id.clone())?;
     let keeps_disk = machine.root.is_kept();
     let image = machine.root.path().to_string_lossy().into_owned();
     let agent = machine.agent.clone();
     let acceleration = machine.acceleration;
-    let (backend, rejected_backends) = match builder.backend.as_deref() {
+    let (vcpus, memory_mib) = (machine.vcpus, machine.memory_mib);
+    let kernel = match &snapshot {
+        Some(snapshot) => snapshot.guest.kernel.clone(),
+        None => machine.kernel().unwrap_or_default(),
+    };
+    let start = StartKind::new(snapshot.as_ref(), &machine)?;
+    let backend = match &snapshot {
+        Some(snapshot) => Some(snapshot.guest.backend.as_str()),
+        None => builder.backend.as_deref(),
+    };
+    let (backend, rejected_backends) = match backend {
         Some(name) if name != "auto" => {
             let backend = builder.backends.get(name, builder.host_compat).await?;
             (backend, vec![])
@@ -89,6 +104,7 @@ async fn boot(
         _ => builder.backends.choose(builder.host_compat).await?,
     };
     let name = backend.name().to_owned();
+    let choice = acceleration;
     let acceleration = backend.is_vm().then_some(acceleration);
     // Launching writes files and spawns a process, which would block the runtime.
     let launching = tokio::task::spawn_blocking({
@@ -111,19 +127,35 @@ async fn boot(
         route,
         kept,
         warnings,
-    } = connect(launched, secrets, builder.boot_timeout, &console)
+    } = connect(launched, secrets, start, builder.boot_timeout, &console)
         .await
         .map_err(|error| agent::with_old_agent_reason(error, &agent))?;
     let summary = VmSummary::new(
         image,
-        builder.vcpus,
-        builder.memory_mib,
+        vcpus,
+        memory_mib,
         &name,
         acceleration.map(|choice| choice.acceleration),
         &warnings,
         keeps_disk,
     );
     let started_vm = StartedVm {
+        facts: VmFacts {
+            guest: GuestRecord {
+                backend: name.clone(),
+                acceleration: choice.acceleration,
+                vcpus,
+                memory_mib,
+                kernel,
+                agent: AgentRecord {
+                    build: session.peer().build.clone(),
+                    sha256: snapshot.as_ref().and_then(|it| it.guest.agent.sha256),
+                },
+                boot_id: secrets.boot_id,
+                reset_key: secrets.reset_key.to_bytes(),
+            },
+            agent: snapshot.is_none().then_some(agent),
+        },
         id,
         backend: name,
         rejected_backends,
@@ -139,6 +171,7 @@ async fn boot(
 
 /// What a handle reports about its VM.
 struct StartedVm {
+    facts: VmFacts,
     id: String,
     backend: String,
     rejected_backends: Vec<RejectedBackend>,
@@ -152,7 +185,7 @@ struct StartedVm {
 
 /// Starts the driver of a VM whose agent has answered, and its attach server.
 fn start_driver(
-    (vmm, control): (Vmm, Option<Box<dyn VmmControl>>),
+    (vmm, control): (Vmm, VmmControlOrRemedy),
     session: Session,
     resources: HeldResources,
     started_vm: StartedVm,
@@ -165,13 +198,15 @@ fn start_driver(
     let baseline = Arc::new(BaselineSlot::default());
     let attach_server = attach_socket
         .map(|(socket, summary)| {
-            let requests = requests.downgrade();
-            socket.serve(summary, baseline.clone(), session.clone(), move |request| {
-                forward_request(request, &requests)
-            })
+            let vm = DriverHandle {
+                requests: requests.downgrade(),
+                facts: started_vm.facts.clone(),
+            };
+            socket.serve(summary, baseline.clone(), session.clone(), vm)
         })
         .transpose()?;
     let StartedVm {
+        facts,
         id,
         backend,
         rejected_backends,
@@ -199,6 +234,7 @@ fn start_driver(
         state,
         control: Control::Owner { requests, killer },
         keeps_disk,
+        facts: Some(facts),
         backend,
         rejected_backends: Some(rejected_backends),
         warnings,
@@ -213,28 +249,46 @@ fn start_driver(
     }))
 }
 
-/// Forwards a client's request to the driver. Returns where the result of a request to
-/// pause or resume the VM arrives.
-fn forward_request(
-    request: ControlRequest,
-    requests: &mpsc::WeakUnboundedSender<DriverRequest>,
-) -> Option<oneshot::Receiver<Result<(), Error>>> {
-    let (reply, replied) = oneshot::channel();
-    let change = |change| {
-        let reply = Some(reply);
-        DriverRequest::Pause(PauseRequest { change, reply })
-    };
-    let request = match request {
-        ControlRequest::Attach | ControlRequest::Baseline | ControlRequest::Watch => return None,
-        ControlRequest::Stop => DriverRequest::Stop,
-        ControlRequest::Kill => DriverRequest::Kill,
-        ControlRequest::Pause => change(Change::Pause(WhilePaused::Wait)),
-        ControlRequest::PauseAndRefuse => change(Change::Pause(WhilePaused::Fail)),
-        ControlRequest::Resume => change(Change::Resume),
-    };
-    // Fails only if the driver has ended, and the VM with it.
-    let _ = requests.upgrade()?.send(request);
-    Some(replied)
+/// Forwards requests of clients to the driver.
+#[derive(Clone)]
+struct DriverHandle {
+    requests: mpsc::WeakUnboundedSender<DriverRequest>,
+    facts: VmFacts,
+}
+
+impl OwnedVm for DriverHandle {
+    fn request(&self, request: ControlRequest) -> Option<ChangeResult> {
+        let (reply, replied) = oneshot::channel();
+        let change = |change| {
+            let reply = Some(reply);
+            DriverRequest::Pause(PauseRequest { change, reply })
+        };
+        let request = match request {
+            ControlRequest::Attach
+            | ControlRequest::Baseline
+            | ControlRequest::Watch
+            | ControlRequest::Snapshot => return None,
+            ControlRequest::Stop => DriverRequest::Stop,
+            ControlRequest::Kill => DriverRequest::Kill,
+            ControlRequest::Pause => change(Change::Pause(WhilePaused::Wait)),
+            ControlRequest::PauseAndRefuse => change(Change::Pause(WhilePaused::Fail)),
+            ControlRequest::Resume => change(Change::Resume),
+        };
+        // Fails only if the driver has ended, and the VM with it.
+        let _ = self.requests.upgrade()?.send(request);
+        Some(replied)
+    }
+
+    async fn snapshot(
+        &self,
+        path: PathBuf,
+        options: SnapshotOptions,
+    ) -> Result<SnapshotReport, Error> {
+        let Some(requests) = self.requests.upgrade() else {
+            return Err(Error::Gone(End::Died));
+        };
+        snapshot::take(&requests, Some(self.facts.clone()), path, options).await
+    }
 }
 
 /// How long a VM whose link was closed during the boot may take to exit.
@@ -243,17 +297,100 @@ const EXIT_GRACE: Duration = Duration::from_secs(3);
 /// A VM whose agent has answered.
 struct BootedVm {
     vmm: Vmm,
-    control: Option<Box<dyn VmmControl>>,
+    control: VmmControlOrRemedy,
     session: Session,
     route: Route,
     kept: HeldResources,
     warnings: Vec<String>,
 }
 
+/// The control over a VMM, or what to do about it that there is none.
+type VmmControlOrRemedy = Result<Box<dyn VmmControl>, &'static str>;
+
+/// How a VM begins.
+enum StartKind {
+    /// It boots.
+    Boot,
+    /// It is restored, and has these secrets until it gets its own, with this host name
+    /// and seed.
+    Restore {
+        saved: Secrets,
+        hostname: String,
+        seed: [u8; 32],
+    },
+}
+
+impl StartKind {
+    fn new(snapshot: Option<&LoadedSnapshot>, machine: &Machine) -> Result<Self, Error> {
+        let Some(snapshot) = snapshot else {
+            return Ok(Self::Boot);
+        };
+        Ok(Self::Restore {
+            saved: Secrets {
+                boot_id: snapshot.guest.boot_id,
+                reset_key: ResetKey::new(snapshot.guest.reset_key),
+            },
+            hostname: machine.hostname.clone(),
+            seed: random_bytes()?,
+        })
+    }
+
+    /// Connects to the agent as soon as it listens. Returns the route for another link.
+    async fn connect(
+        &self,
+        transport: AgentTransport,
+        secrets: Secrets,
+    ) -> Result<(Session, Route), LinkError> {
+        match self {
+            Self::Boot => {
+                let (link, route) = open_link(transport, secrets.reset_key).await?;
+                let session = Session::connect(link, Some(secrets.boot_id)).await?;
+                clock::set(&session).await;
+                Ok((session, route))
+            }
+            Self::Restore {
+                saved,
+                hostname,
+                seed,
+            } => {
+                let AgentTransport::Serial(port) = transport else {
+                    return Err(LinkError::NotRenewed);
+                };
+                port.set_nonblocking(true)?;
+                let socket = port.try_clone()?;
+                let link = Link::used_serial(UnixStream::from_std(port)?, saved.reset_key);
+                let renew = Renew {
+                    boot_id: secrets.boot_id,
+                    reset_key: secrets.reset_key.to_bytes(),
+                    seed: *seed,
+                    wall_time_ns: clock::wall_time_ns().unwrap_or(0),
+                    hostname,
+                };
+                let session = Session::restore(link, saved.boot_id, &renew).await?;
+                let key = secrets.reset_key;
+                Ok((session, Route::Serial { socket, key }))
+            }
+        }
+    }
+}
+
+/// Loads and checks the snapshot to restore, if there is one.
+async fn load_snapshot(builder: &VmBuilder) -> Result<Option<LoadedSnapshot>, Error> {
+    let Some(path) = builder.snapshot.clone() else {
+        return Ok(None);
+    };
+    let image = builder.image.clone();
+    let loading =
+        tokio::task::spawn_blocking(move || LoadedSnapshot::open(&path, image.as_deref()));
+    let loaded = loading.await.map_err(std::io::Error::other);
+    Ok(Some(loaded.map_err(Error::host("load the snapshot"))??))
+}
+
 /// Waits until the agent answers. Kills the VM if it does not.
 async fn connect(
     launched: Launched,
     secrets: Secrets,
+    start: StartKind,
     boot_timeout: Duration,
     console: &Console,
 ) -> Result<BootedVm, Error> {
@@ -271,12 +408,7 @@ async fn connect(
         .into_iter()
         .map(|socket| console.read(socket))
         .collect::<Result<_, _>>()?;
-    let hello = async {
-        let (link, route) = open_link(transport, secrets.reset_key).await?;
-        let session = Session::connect(link, Some(secrets.boot_id)).await?;
-        clock::set(&session).await;
-        Ok((session, route))
-    };
+    let hello = start.connect(transport, secrets);
     let hello = hello.instrument(tracing::info_span!("agent"));
     let connected = tokio::select! {
         connected = timeout(boot_timeout, hello) => connected,
@@ -296,6 +428,7 @@ async fn connect(
         Ok(Err(LinkError::Violation(_) | LinkError::WrongBoot | LinkError::Connect(_))) => {
             BootFailure::NotOurAgent
         }
+        Ok(Err(LinkError::NotRenewed)) => BootFailure::NotRenewed,
         Ok(Err(
             LinkError::Closed | LinkError::Io(_) | LinkError::PeerNotReading | LinkError::Dropped,
         )) => BootFailure::Ended,
@@ -345,7 +478,15 @@ async fn open_link(transport: AgentTransport, key: ResetKey) -> Result<(Link, Ro
 }
 
 /// Returns the description of the machine for the backend.
-fn machine_for(builder: &VmBuilder, secrets: Secrets, id: String) -> Result<Machine, Error> {
+fn machine_for(
+    builder: &VmBuilder,
+    snapshot: Option<&LoadedSnapshot>,
+    secrets: Secrets,
+    id: String,
+) -> Result<Machine, Error> {
+    if let Some(snapshot) = snapshot {
+        return restored_machine(builder, snapshot, secrets, id);
+    }
     let acceleration = match builder.acceleration {
         Some(acceleration) => AccelerationChoice::requested(acceleration),
         None => AccelerationChoice::detect(),
@@ -359,7 +500,10 @@ fn machine_for(builder: &VmBuilder, secrets: Secrets, id: String) -> Result<Mach
         root: builder.root()?,
         vcpus: builder.vcpus,
         memory_mib: builder.memory_mib,
-        hostname: builder.hostname.clone(),
+        hostname: builder
+            .hostname
+            .clone()
+            .unwrap_or_else(|| "vmcell".to_owned()),
         acceleration,
         link: builder.link,
         randomise_addresses: builder.randomise_addresses,
@@ -369,6 +513,45 @@ fn machine_for(builder: &VmBuilder, secrets: Secrets, id: String) -> Result<Mach
         boot_id: secrets.boot_id,
         reset_key: secrets.reset_key.to_bytes(),
         scratch_folder: builder.scratch_folder.clone(),
+        shares_memory: false,
+        saved: None,
+        #[cfg(test)]
+        alter_boot_file: None,
+    })
+}
+
+/// Returns the description of the machine of a snapshot.
+fn restored_machine(
+    builder: &VmBuilder,
+    snapshot: &LoadedSnapshot,
+    secrets: Secrets,
+    id: String,
+) -> Result<Machine, Error> {
+    if builder.directory.is_some() || builder.disk.is_some() {
+        return Err(Error::Invalid(
+            "a snapshot has a disk of its own: set no directory and no disk".to_owned(),
+        ));
+    }
+    let LoadedSnapshot { guest, machine } = snapshot;
+    let image = machine.image.clone().or_else(|| builder.snapshot.clone());
+    let own_name = || format!("vmcell-{}", hex::encode(&secrets.boot_id[..6]));
+    Ok(Machine {
+        id,
+        root: Root::Image(image.unwrap_or_default()),
+        vcpus: guest.vcpus,
+        memory_mib: guest.memory_mib,
+        hostname: builder.hostname.clone().unwrap_or_else(own_name),
+        acceleration: AccelerationChoice::requested(guest.acceleration),
+        link: Some(LinkKind::Serial),
+        randomise_addresses: false,
+        kernel: None,
+        kernel_arguments: String::new(),
+        agent: Cow::Borrowed(&[]),
+        boot_id: secrets.boot_id,
+        reset_key: secrets.reset_key.to_bytes(),
+        scratch_folder: builder.scratch_folder.clone(),
+        shares_memory: false,
+        saved: Some(machine.clone()),
         #[cfg(test)]
         alter_boot_file: None,
     })

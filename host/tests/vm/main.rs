@@ -31,6 +31,7 @@ mod processes;
 mod resume;
 mod services;
 mod shared_memory;
+mod snapshots;
 mod spec;
 mod squatters;
 mod stuck;

@@ -1,6 +1,10 @@
 //! Builds QEMU's command line for a machine. Pure, and tested by its text.
 
-use std::{ffi::OsString, path::PathBuf};
+use std::{
+    ffi::OsString,
+    fs::File,
+    path::{Path, PathBuf},
+};
 
 use super::link::Device;
 use crate::{acceleration::Acceleration, backend::Machine, overlay::Overlay};
@@ -8,20 +12,34 @@ use crate::{acceleration::Acceleration, backend::Machine, overlay::Overlay};
 /// The resources of a VM that were found or created for it.
 #[derive(Debug)]
 pub(super) struct Parts {
-    pub(super) kernel: PathBuf,
+    /// `None` if the VM is restored.
+    pub(super) kernel: Option<PathBuf>,
     pub(super) disk: Overlay,
     pub(super) link: Device,
     /// The frequency of the host's time stamp counter, if it is constant.
     pub(super) tsc_khz: Option<u64>,
     /// Whether one thread emulates all processors.
     pub(super) single_thread: bool,
+    pub(super) memory: Memory,
+}
+
+/// The guest's memory.
+#[derive(Debug)]
+pub(super) enum Memory {
+    /// QEMU's own.
+    Own,
+    /// A file that this program and QEMU share.
+    Shared(File),
+    /// A copy of a file, which is made page by page as the guest writes.
+    CopyOf(File),
 }
 
 // The descriptors that QEMU inherits, in the order in which they are passed.
 const LINK_FD: usize = 3;
 const CONSOLE_FD: usize = 4;
 const CONTROL_FD: usize = 5;
-const INITRAMFS_FD: usize = 6;
+/// What the VM starts from: the initramfs, or the state of a saved VM.
+pub(super) const START_FD: usize = 6;
 const LAYER_FD: usize = 7;
 /// The first of the backing files; the others follow.
 const FIRST_BACKING_FD: usize = 8;
@@ -30,7 +48,10 @@ pub(super) fn arguments(machine: &Machine, parts: &Parts) -> Vec<OsString> {
     let mut arguments = Arguments(Vec::new());
     arguments.add_lockdown(machine);
     arguments.add_machine(machine, parts);
-    arguments.add_boot(machine, parts);
+    match &parts.kernel {
+        Some(kernel) => arguments.add_boot(machine, parts, kernel),
+        None => arguments.add_restore(),
+    }
     arguments.add_console();
     arguments.add_control();
     arguments.add_disk(&parts.disk);
@@ -72,13 +93,26 @@ impl Arguments {
         // command line. The clock chip saves the kernel a second of
         // calibration under emulation.
         let mut kind = "microvm,acpi=off,x-option-roms=off,rtc=on".to_owned();
-        if parts.link == Device::VhostUserVsock {
+        let size = machine.memory_mib;
+        let file = |share| {
+            let descriptor = FIRST_BACKING_FD + parts.disk.backing.len();
+            format!(
+                "memory-backend-file,mem-path=/proc/self/fd/{descriptor},share={share},size={size}M"
+            )
+        };
+        let memory = match parts.memory {
+            Memory::Shared(_) => Some(file("on")),
+            Memory::CopyOf(_) => Some(file("off")),
             // A vhost-user device is another process and must map the guest's
             // memory.
-            let size = machine.memory_mib;
-            let memory = format!("memory-backend-memfd,id=memory,size={size}M,share=on");
-            self.option("-object", memory);
-            kind.push_str(",memory-backend=memory");
+            Memory::Own if parts.link == Device::VhostUserVsock => {
+                Some(format!("memory-backend-memfd,share=on,size={size}M"))
+            }
+            Memory::Own => None,
+        };
+        if let Some(memory) = memory {
+            self.option("-object", format!("{memory},id={MEMORY_ID}"));
+            kind.push_str(MEMORY_OPTION);
         }
         self.option("-machine", kind);
         self.option("-accel", accelerator);
@@ -87,12 +121,18 @@ impl Arguments {
         self.option("-m", format!("{}M", machine.memory_mib));
     }
 
-    fn add_boot(&mut self, machine: &Machine, parts: &Parts) {
+    fn add_boot(&mut self, machine: &Machine, parts: &Parts, kernel: &Path) {
         // A guest that resets, on purpose or after a panic, has ended.
         self.flag("-no-reboot");
-        self.option("-kernel", parts.kernel.clone());
-        self.option("-initrd", format!("/proc/self/fd/{INITRAMFS_FD}"));
+        self.option("-kernel", kernel);
+        self.option("-initrd", format!("/proc/self/fd/{START_FD}"));
         self.option("-append", kernel_arguments(machine, parts));
+    }
+
+    /// Makes QEMU wait for the state of a saved VM.
+    fn add_restore(&mut self) {
+        self.flag("-no-reboot");
+        self.option("-incoming", "defer");
     }
 
     fn add_console(&mut self) {
@@ -171,6 +211,25 @@ impl Arguments {
     }
 }
 
+/// The name that memory has in a saved state, whether or not it has an object of its own.
+const MEMORY_ID: &str = "microvm.ram";
+const MEMORY_OPTION: &str = ",memory-backend=microvm.ram";
+
+/// Returns what the state of the machine depends on: its kind, its processors, its
+/// memory and its devices.
+pub(super) fn machine_text(machine: &Machine, parts: &Parts) -> String {
+    let arguments = arguments(machine, parts);
+    let pairs = arguments.windows(2).filter(|pair| {
+        let options = ["-machine", "-accel", "-cpu", "-smp", "-m", "-device"];
+        options.iter().any(|option| pair[0] == *option)
+    });
+    let words: Vec<_> = pairs
+        .flatten()
+        .map(|word| word.to_string_lossy().replace(MEMORY_OPTION, ""))
+        .collect();
+    words.join(" ")
+}
+
 /// All features of the emulator except those that it runs slowly: the fast
 /// string instructions, which it executes byte by byte (without them the
 /// guest's kernel moves words), and the wide registers of XSAVE, which it
@@ -218,8 +277,6 @@ fn emulation_arguments(machine: &Machine, parts: &Parts) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs::File;
-
     use super::*;
     use crate::overlay::BackingFile;
 
@@ -236,15 +293,17 @@ mod tests {
 
     fn parts() -> Parts {
         Parts {
-            kernel: "/kernel".into(),
+            kernel: Some("/kernel".into()),
             disk: Overlay {
                 layer: file(),
                 is_persistent: false,
                 backing: vec![backing_file("raw")],
+                size: 1 << 20,
             },
             link: Device::Serial,
             tsc_khz: Some(2_000_000),
             single_thread: false,
+            memory: Memory::Own,
         }
     }
 
@@ -317,8 +376,8 @@ mod tests {
         assert!(
             text.contains(
                 "
--object memory-backend-memfd,id=memory,size=256M,share=on
--machine microvm,acpi=off,x-option-roms=off,rtc=on,memory-backend=memory
+-object memory-backend-memfd,share=on,size=256M,id=microvm.ram
+-machine microvm,acpi=off,x-option-roms=off,rtc=on,memory-backend=microvm.ram
 -accel kvm
 "
             ),
@@ -355,6 +414,39 @@ mod tests {
 "
             ),
             "{text}"
+        );
+    }
+
+    #[test]
+    fn a_restored_machine_waits_for_its_state_and_is_the_same_machine() {
+        let mut parts = parts();
+        let machine = Machine::sample(Acceleration::Kvm);
+        let booted = machine_text(&machine, &parts);
+        parts.kernel = None;
+        parts.memory = Memory::CopyOf(file());
+        let text = text(&machine, &parts);
+        assert!(
+            text.contains(
+                "
+-object memory-backend-file,mem-path=/proc/self/fd/9,share=off,size=256M,id=microvm.ram
+-machine microvm,acpi=off,x-option-roms=off,rtc=on,memory-backend=microvm.ram
+-accel kvm
+-cpu host
+-smp 2
+-m 256M
+-no-reboot
+-incoming defer
+-chardev"
+            ),
+            "{text}"
+        );
+        assert_eq!(machine_text(&machine, &parts), booted);
+        assert_eq!(
+            booted,
+            "-machine microvm,acpi=off,x-option-roms=off,rtc=on -accel kvm -cpu host -smp 2 \
+             -m 256M -device virtio-blk-device,drive=disk,werror=report,rerror=report \
+             -device virtio-serial-device,max_ports=2 \
+             -device virtserialport,chardev=link,nr=1,name=vmcell.0"
         );
     }
 

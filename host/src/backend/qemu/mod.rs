@@ -1,26 +1,34 @@
 //! QEMU, with its `microvm` machine: virtio-mmio devices and nothing else.
 
 mod arguments;
+mod control;
 mod link;
 mod qmp;
 mod vhost_device;
 
 use std::{
+    fs::File,
+    io::{self, Read as _},
     os::{fd::OwnedFd, unix::net::UnixStream, unix::process::CommandExt},
     path::PathBuf,
     process::{Command, Stdio},
 };
 
+use rustix::fs::{MemfdFlags, memfd_create};
+
 use self::{
-    arguments::Parts,
+    arguments::{Memory, Parts, START_FD},
+    control::{DiskFiles, MachineRecord, QemuControl},
     link::{Device, Link},
     qmp::Qmp,
 };
-use super::{Backend, BackendHealth, Feature, Launched, Machine, Vmm, version::Version};
+use super::{Backend, BackendHealth, Feature, Launched, Machine, PartKind, Vmm, version::Version};
 use crate::{
     acceleration::{Acceleration, AccelerationChoice},
     error::Error,
-    locate, tsc,
+    locate,
+    overlay::Overlay,
+    printable, processor, tsc,
 };
 
 /// The QEMU backend.
@@ -75,6 +83,7 @@ impl Backend for Qemu {
                     choice.reason
                 ))
                 .with(Feature::Pause)
+                .with(Feature::Snapshot)
             }
             Err(error) => BackendHealth::unavailable(error.to_string()),
         }
@@ -89,9 +98,13 @@ impl Backend for Qemu {
         let (console, vmm_console) = pair()?;
         let (stderr, vmm_stderr) = pair()?;
         let (control, vmm_control) = pair()?;
-        let control = Qmp::new(control).map_err(Error::host("make a socket pair"))?;
+        let qmp = Qmp::new(control).map_err(Error::host("make a socket pair"))?;
         let program = self.program()?;
-        let (kernel, disk) = (machine.kernel()?, machine.overlay()?);
+        let kernel = match machine.saved() {
+            None => Some(machine.kernel()?),
+            Some(_) => None,
+        };
+        let disk = machine.overlay()?;
         // Prepared last, because it may start a program.
         let link = Link::prepare(&machine, self.vhost_device_vsock.as_deref())?;
         let parts = Parts {
@@ -100,8 +113,45 @@ impl Backend for Qemu {
             link: link.device,
             tsc_khz: tsc::frequency_khz(),
             single_thread: needs_single_thread(&machine, || Version::of(&program)),
+            memory: memory(&machine).map_err(Error::host("make the VM's memory"))?,
         };
-        let initramfs = machine.initramfs("/dev/vda", link.transport.boot_link())?;
+        let start = match machine.saved() {
+            None => machine.initramfs("/dev/vda", link.transport.boot_link())?,
+            Some(saved) => saved
+                .open(PartKind::State)
+                .and_then(|files| {
+                    files
+                        .into_iter()
+                        .next()
+                        .ok_or(io::ErrorKind::NotFound.into())
+                })
+                .map_err(Error::host("open the saved state"))?,
+        };
+        let mut control = QemuControl {
+            qmp,
+            machine: MachineRecord {
+                machine: arguments::machine_text(&machine, &parts),
+                processor: match machine.acceleration.acceleration {
+                    Acceleration::Kvm => processor::description(),
+                    Acceleration::Tcg => String::new(),
+                },
+                tsc_khz: match machine.acceleration.acceleration {
+                    Acceleration::Kvm => None,
+                    Acceleration::Tcg => parts.tsc_khz,
+                },
+                memory_mib: machine.memory_mib,
+            },
+            disk: disk_files(&parts.disk).map_err(Error::host("open the VM's disk"))?,
+            memory: match &parts.memory {
+                Memory::Shared(memory) => Some(
+                    memory
+                        .try_clone()
+                        .map_err(Error::host("make the VM's memory"))?,
+                ),
+                Memory::Own | Memory::CopyOf(_) => None,
+            },
+            can_be_saved: link.device == Device::Serial,
+        };
 
         let mut command = Command::new(program);
         command
@@ -116,12 +166,19 @@ impl Backend for Qemu {
             link.descriptor,
             vmm_console.into(),
             vmm_control.into(),
-            initramfs.into(),
+            start.into(),
             parts.disk.layer.into(),
         ];
         let backing = parts.disk.backing.into_iter();
         descriptors.extend(backing.map(|layer| OwnedFd::from(layer.file)));
+        if let Memory::Shared(memory) | Memory::CopyOf(memory) = parts.memory {
+            descriptors.push(memory.into());
+        }
         let vmm = Vmm::spawn(command, descriptors)?;
+        if let Some(saved) = machine.saved() {
+            let restored = control.restore(saved, START_FD);
+            restored.map_err(|error| with_messages(error, &stderr))?;
+        }
         let launched = match link.helper {
             None => Launched::new(vmm, link.transport),
             Some(helper) => Launched::new(vmm.with_device(helper.program), link.transport)
@@ -132,9 +189,61 @@ impl Backend for Qemu {
         let launched = launched.console(console).console(stderr);
         Ok(match link.device {
             // Seen with vhost-device-vsock 0.3: after a pause it stops passing bytes on.
-            Device::VhostUserVsock => launched,
+            Device::VhostUserVsock => {
+                launched.no_control("it has the link hybrid-vsock, choose the link serial")
+            }
             Device::Serial | Device::Vsock { .. } => launched.control(control),
         })
+    }
+}
+
+/// Makes the memory of a VM.
+fn memory(machine: &Machine) -> io::Result<Memory> {
+    if let Some(saved) = machine.saved()
+        && let Some(file) = saved.open(PartKind::Memory)?.into_iter().next()
+    {
+        return Ok(Memory::CopyOf(file));
+    }
+    if !machine.shares_memory {
+        return Ok(Memory::Own);
+    }
+    let file = File::from(memfd_create("vmcell-memory", MemfdFlags::CLOEXEC)?);
+    file.set_len(u64::from(machine.memory_mib) << 20)?;
+    Ok(Memory::Shared(file))
+}
+
+/// Returns the files of a disk, to be saved.
+fn disk_files(disk: &Overlay) -> io::Result<DiskFiles> {
+    let mut files = DiskFiles {
+        layers: vec![disk.layer.try_clone()?],
+        image: None,
+        size: disk.size,
+    };
+    for backing in &disk.backing {
+        let file = backing.file.try_clone()?;
+        match backing.format {
+            "raw" => files.image = Some(file),
+            _ => files.layers.push(file),
+        }
+    }
+    Ok(files)
+}
+
+/// Adds what QEMU has printed to an error that it caused.
+fn with_messages(error: Error, stderr: &UnixStream) -> Error {
+    const MAX_MESSAGES: u64 = 4096;
+    let Error::Control { doing, reason } = error else {
+        return error;
+    };
+    let mut messages = Vec::new();
+    // It fails when there is no more.
+    let _ = stderr.set_nonblocking(true);
+    let _ = stderr.take(MAX_MESSAGES).read_to_end(&mut messages);
+    let _ = stderr.set_nonblocking(false);
+    let messages = printable(&messages);
+    Error::Control {
+        doing,
+        reason: format!("{reason}: {}", messages.trim_end()),
     }
 }
 

@@ -1,0 +1,57 @@
+//! Snapshots: VMs with their memory, in folders.
+//!
+//! [`Vm::snapshot`](crate::Vm::snapshot) saves the memory, the devices and the disk of
+//! a VM at one instant, and [`Vm::restore`](crate::Vm::restore) starts a VM that goes on
+//! from there, in this program or in another one.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), vmcell::Error> {
+//! use vmcell::Vm;
+//!
+//! let vm = Vm::builder().image("base.ext4").start().await?;
+//! vm.exec(["touch", "/root/done"]).await?;
+//! vm.snapshot("snapshots/done").await?;
+//!
+//! let copy = Vm::restore("snapshots/done").await?;
+//! copy.exec(["ls", "/root/done"]).await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A restored VM has an id, a boot id, a host name, a clock and random numbers of its
+//! own, before any of its processes runs. Its background processes, services and
+//! terminals go on where they were. Commands in the foreground are ended after 10
+//! seconds, because the program that waits for them is not there. Connections to
+//! its ports are closed.
+//!
+//! A program in the guest that generates random numbers by itself, from a seed that it
+//! got before the snapshot, generates the same ones in each copy: start it afterwards,
+//! or let it seed itself again.
+//!
+//! **A snapshot contains all that was in the memory of the VM**: passwords, keys, the
+//! contents of files. Its folder is readable by its owner only. Nobody else should be
+//! able to write it, too: it is restored as it is.
+//!
+//! ```text
+//!  snapshot/            0700
+//!  ├── manifest.json    what it needs, and a digest of each file
+//!  ├── state            processors, devices, memory
+//!  ├── memory           the memory, if it is not in the state
+//!  └── layer-0, …       the layers of the disk, the topmost first
+//! ```
+//!
+//! The image below the disk is not part of it. It must be the same file when the
+//! snapshot is restored.
+
+mod error;
+mod file_record;
+mod loaded;
+mod manifest;
+mod options;
+mod partial;
+
+pub use error::SnapshotError;
+pub(crate) use loaded::LoadedSnapshot;
+pub(crate) use manifest::{AgentRecord, GuestRecord};
+pub use options::{SnapshotOptions, SnapshotReport};
+pub(crate) use partial::PartialSnapshot;
