@@ -174,7 +174,8 @@ mod tests {
         share_mounts().unwrap();
         let path = format!("{DIRECTORY}/{FILE}");
         // As a command that has a mount namespace of its own.
-        let script = format!("exec 2>&-; echo; read line; cat {path}; echo x > {path} || echo read-only");
+        let script =
+            format!("exec 2>&-; echo; read line; cat {path}; echo x > {path} || echo read-only");
         let mut command = Command::new("unshare")
             .args(["--mount", "--propagation", "unchanged", "sh", "-c", &script])
             .stdin(Stdio::piped())

@@ -56,7 +56,8 @@ pub struct Booted {
     pub has_cgroups: bool,
     /// The disk of the root.
     pub root_disk: RootDisk,
-    /// The kernel's random number generator, if it is the guest's own.
+    /// The kernel's random number generator, if it is the guest's own. Then the agent
+    /// can give the guest a new identity.
     pub random: Option<OwnedFd>,
     /// The output for error messages.
     pub console: Console,

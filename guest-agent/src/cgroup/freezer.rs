@@ -9,7 +9,8 @@
 //!
 //! The cgroup of all children is frozen as a whole, so what the agent starts
 //! meanwhile stands still from its first instruction on, and executes its program
-//! later: the agent never waits for that. SIGKILL ends frozen processes.
+//! later: the agent never waits for that. SIGKILL ends frozen processes. Those of
+//! root that have left the cgroup by force are not frozen.
 
 use alloc::{rc::Rc, vec::Vec};
 use core::cell::Cell;

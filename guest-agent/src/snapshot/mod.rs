@@ -12,8 +12,8 @@
 //! its processes runs. Only the program that runs the agent can do so for the
 //! machine: see [`IdentityControl`].
 //!
-//! Processes of the agent itself are not frozen: its workers, and the one that
-//! writes the disk back. They keep none of these.
+//! Processes of the agent itself are not frozen: its workers, those that probe
+//! services, and the one that writes the disk back. They keep none of these.
 
 mod requests;
 

@@ -41,9 +41,12 @@ fn renew(key: ResetKey) -> Request<'static> {
     })
 }
 
-/// Records the seed, the time, the host name and the boot id, or fails.
+/// A seed, a time, a host name and a boot id.
+type Taken = ([u8; 32], u64, String, [u8; 16]);
+
+/// Records the identities that it is to take, and takes them or fails.
 struct Recorder {
-    taken: Rc<RefCell<Vec<([u8; 32], u64, String, [u8; 16])>>>,
+    taken: Rc<RefCell<Vec<Taken>>>,
     result: Result<(), Errno>,
 }
 
