@@ -63,6 +63,7 @@ mod json;
 mod link;
 mod locate;
 mod overlay;
+mod pool;
 pub mod port;
 mod process;
 mod processor;
@@ -74,6 +75,7 @@ mod session;
 pub mod snapshot;
 mod sparse;
 mod sys;
+pub mod template;
 #[cfg(feature = "terminal")]
 pub mod terminal;
 pub mod tree;
@@ -85,12 +87,14 @@ mod vsock;
 pub use acceleration::{Acceleration, AccelerationChoice};
 pub use error::{BootFailure, Error};
 pub use link::{LinkChoice, LinkKind};
+pub use pool::{Pool, PoolBuilder};
 pub use process::{
     Cause, Command, ExecEvent, ExecFailure, ExecFailureKind, ExecInput, ExecParts, ExecReader,
     ExecStage, ExecStream, ExecWaiter, Exit, Input, KeptOutput, LeftProcess, Offsets, Output,
     OutputKind, OverflowPolicy, Process, ProcessId, ProcessInfo, ProcessSelector, Processes,
     ReadFrom, Resource, Signal, Truncation, UnknownSignal,
 };
+pub use template::Template;
 pub use vm::{
     End, EndKind, Health, Vm, VmBuilder, VmDetails, VmEnd, VmInfo, VmState, VmStatus, WhilePaused,
 };

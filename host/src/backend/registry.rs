@@ -1,6 +1,6 @@
 use std::{fmt, sync::Arc};
 
-use super::{Backend, CloudHypervisor, Firecracker, HostProcess, Qemu, guarded_call};
+use super::{Backend, CloudHypervisor, Feature, Firecracker, HostProcess, Qemu, guarded_call};
 use crate::error::Error;
 
 /// Backends by name.
@@ -112,6 +112,18 @@ impl Backends {
             name: "auto".to_owned(),
             reason: reasons.join("; "),
         })
+    }
+
+    /// Returns what the backend can do that has this name, or that would be chosen.
+    pub(crate) async fn features(&self, name: Option<&str>, host_compat: bool) -> Vec<Feature> {
+        let backend = match name {
+            Some(name) if name != "auto" => self.get(name, host_compat).await.ok(),
+            _ => self.choose(host_compat).await.ok().map(|(it, _)| it),
+        };
+        match backend {
+            Some(backend) => guarded_call::health(&backend).await.features,
+            None => Vec::new(),
+        }
     }
 
     fn names(&self) -> String {

@@ -13,7 +13,7 @@ use vmcell_wire::{
 };
 
 use super::{OverflowPolicy, Resource, shell};
-use crate::{error::Error, random::random_bytes};
+use crate::{error::Error, hex, random::random_bytes};
 
 /// A program to run in the guest: arguments, environment, user, limits and
 /// input.
@@ -354,9 +354,7 @@ impl Command {
         let ticket = u64::from_le_bytes(*ticket);
         let tag = match &self.tag {
             Some(tag) => valid_tag(tag)?.to_owned(),
-            None => rest
-                .iter()
-                .fold("proc-".to_owned(), |tag, byte| format!("{tag}{byte:02x}")),
+            None => format!("proc-{}", hex::encode(rest)),
         };
         let start = Start {
             ticket,

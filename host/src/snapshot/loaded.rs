@@ -4,6 +4,7 @@ use std::{
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     sync::Arc,
+    time::{Duration, SystemTime},
 };
 
 use rustix::{
@@ -68,6 +69,33 @@ impl LoadedSnapshot {
                 disk_size: manifest.disk_size,
             },
             guest: manifest.guest,
+        })
+    }
+}
+
+/// What the manifest of a snapshot says.
+#[derive(Debug)]
+pub(crate) struct Summary {
+    pub(crate) image: Option<PathBuf>,
+    pub(crate) vcpus: u32,
+    pub(crate) memory_mib: u32,
+    pub(crate) created: SystemTime,
+    /// How many bytes it takes on the disk.
+    pub(crate) bytes: u64,
+}
+
+impl Summary {
+    /// Reads the manifest, and nothing else.
+    pub(crate) fn read(path: &Path) -> Result<Self, SnapshotError> {
+        let manifest = Folder::open(path)?.manifest()?;
+        let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+        let sizes = entries.filter_map(|entry| Some(entry.metadata().ok()?.blocks() * 512));
+        Ok(Self {
+            image: manifest.image.map(|image| image.path),
+            vcpus: manifest.guest.vcpus,
+            memory_mib: manifest.guest.memory_mib,
+            created: SystemTime::UNIX_EPOCH + Duration::from_secs(manifest.created),
+            bytes: sizes.sum(),
         })
     }
 }
@@ -164,10 +192,7 @@ impl Folder {
         let is_memory = record.part.kind == PartKind::Memory;
         let loaded = match (record.is_compressed, is_memory) {
             (false, false) => sparse::digest(&stored).map(|digest| (digest, stored)),
-            (false, true) => in_memory(record, |memory| {
-                sparse::copy_into(&stored, memory)?;
-                sparse::digest(memory)
-            }),
+            (false, true) => in_memory(record, |memory| sparse::copy_with_digest(&stored, memory)),
             (true, _) => in_memory(record, |memory| {
                 sparse::unpack(zstd::Decoder::new(&stored)?, memory, record.size)
             }),

@@ -51,6 +51,8 @@ pub(crate) struct GuestRecord {
     pub(crate) boot_id: [u8; 16],
     #[serde(with = "bytes")]
     pub(crate) reset_key: [u8; 16],
+    /// What it was made of, if it is a template.
+    pub(crate) template: Option<String>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]

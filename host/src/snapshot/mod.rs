@@ -51,7 +51,7 @@ mod options;
 mod partial;
 
 pub use error::SnapshotError;
-pub(crate) use loaded::LoadedSnapshot;
+pub(crate) use loaded::{LoadedSnapshot, Summary};
 pub(crate) use manifest::{AgentRecord, GuestRecord};
 pub use options::{SnapshotOptions, SnapshotReport};
 pub(crate) use partial::PartialSnapshot;

@@ -8,5 +8,5 @@
 mod packed;
 mod runs;
 
-pub(crate) use packed::{Digest, digest, pack, unpack};
+pub(crate) use packed::{Digest, copy_with_digest, digest, pack, unpack};
 pub(crate) use runs::copy_into;

@@ -39,6 +39,20 @@ pub(crate) fn pack(file: &File, to: impl Write) -> io::Result<Digest> {
     Ok(to.finish())
 }
 
+/// Copies a file into an empty one, which is a hole wherever this one is zero. Returns
+/// its digest.
+pub(crate) fn copy_with_digest(from: &File, to: &File) -> io::Result<Digest> {
+    let mut hashing = Hashing::new(io::sink());
+    let size = for_each_run(from, |offset, run| {
+        to.write_all_at(run, offset)?;
+        hashing.write_header(offset, run.len())?;
+        hashing.write_all(run)
+    })?;
+    to.set_len(size)?;
+    hashing.write_header(size, 0)?;
+    Ok(hashing.finish())
+}
+
 /// Writes the file with this packed form into an empty one. Returns its digest. A form
 /// that is cut short, or that does not describe a file of this size, is an error; what
 /// follows it is ignored.
@@ -176,6 +190,9 @@ mod tests {
         let unpacked_digest = unpack(&packed[..], &copy, 64 << 20).unwrap();
         assert_eq!(packed_digest, unpacked_digest);
         assert_eq!(digest(&copy).unwrap(), packed_digest);
+        let second = tempfile::tempfile().unwrap();
+        assert_eq!(copy_with_digest(&copy, &second).unwrap(), packed_digest);
+        assert_eq!(digest(&second).unwrap(), packed_digest);
         let mut bytes = [0; 5];
         copy.read_exact_at(&mut bytes, 0).unwrap();
         assert_eq!(&bytes, b"first");

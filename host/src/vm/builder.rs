@@ -1,4 +1,4 @@
-use std::{path::PathBuf, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use super::Vm;
 use crate::{
@@ -6,6 +6,7 @@ use crate::{
     backend::{Backends, Qemu, Root},
     error::Error,
     link::LinkKind,
+    snapshot::LoadedSnapshot,
 };
 
 /// The configuration of a VM to start.
@@ -32,6 +33,11 @@ pub struct VmBuilder {
     pub(super) directory: Option<PathBuf>,
     pub(super) disk: Option<PathBuf>,
     pub(super) snapshot: Option<PathBuf>,
+    /// A template that is started in place of booting.
+    pub(super) template: Option<Arc<LoadedSnapshot>>,
+    /// The key of the template that is made of this VM.
+    pub(super) template_key: Option<String>,
+    pub(super) warm: bool,
     pub(super) backing_folders: Vec<PathBuf>,
     pub(super) vcpus: u32,
     pub(super) memory_mib: u32,
@@ -58,6 +64,9 @@ impl Default for VmBuilder {
             directory: None,
             disk: None,
             snapshot: None,
+            template: None,
+            template_key: None,
+            warm: false,
             backing_folders: Vec::new(),
             vcpus: 1,
             memory_mib: 1024,
@@ -157,6 +166,18 @@ impl VmBuilder {
     /// ```
     pub fn snapshot(mut self, path: impl Into<PathBuf>) -> Self {
         self.snapshot = Some(path.into());
+        self
+    }
+
+    /// Starts the VM from a [template](crate::template) of this configuration, which
+    /// takes a tenth of the time of a boot or less. The template is made if it is not
+    /// there: that takes as long as a boot, and some hundred milliseconds.
+    ///
+    /// A VM that cannot be started so boots as usual: one with a [disk](Self::disk) of
+    /// its own, with another [link](Self::link) than serial, or on a backend that
+    /// cannot take snapshots.
+    pub fn warm(mut self, warm: bool) -> Self {
+        self.warm = warm;
         self
     }
 
@@ -284,7 +305,11 @@ impl VmBuilder {
     /// # Cancel safety
     /// If the future is dropped, the VM ends and nothing is left behind.
     pub async fn start(self) -> Result<Vm, Error> {
-        super::start::start(self).await
+        match self.warm {
+            // Boxed, because making a template starts a VM, too.
+            true => Box::pin(super::warm::start(self)).await,
+            false => super::start::start(self).await,
+        }
     }
 
     /// Checks what can be checked without looking at the machine.

@@ -492,6 +492,17 @@ impl Vm {
         }
     }
 
+    /// Returns a future that waits until the VM has ended, and does not keep it running.
+    pub(crate) fn watch_end(&self) -> impl Future<Output = ()> + Send + 'static {
+        let mut state = self.shared.state.clone();
+        async move {
+            // Fails if the driver is gone, and the VM with it.
+            let _ = state
+                .wait_for(|state| matches!(state, VmState::Ended(_)))
+                .await;
+        }
+    }
+
     /// Fails with [`Error::NotOwner`] on an attached handle.
     fn check_owner(&self, doing: &'static str) -> Result<(), Error> {
         match self.shared.control {

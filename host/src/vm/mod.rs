@@ -22,6 +22,7 @@ mod snapshot;
 mod start;
 mod state;
 mod stream;
+mod warm;
 
 pub use builder::VmBuilder;
 pub use end::{End, EndKind, VmEnd};

@@ -81,7 +81,7 @@ async fn boot(
 ) -> Result<Vm, Error> {
     builder.validate()?;
     let snapshot = load_snapshot(&builder).await?;
-    let machine = machine_for(&builder, snapshot.as_ref(), secrets, id.clone())?;
+    let machine = machine_for(&builder, snapshot.as_deref(), secrets, id.clone())?;
     let keeps_disk = machine.root.is_kept();
     let image = machine.root.path().to_string_lossy().into_owned();
     let agent = machine.agent.clone();
@@ -91,7 +91,7 @@ async fn boot(
         Some(snapshot) => snapshot.guest.kernel.clone(),
         None => machine.kernel().unwrap_or_default(),
     };
-    let start = StartKind::new(snapshot.as_ref(), &machine)?;
+    let start = StartKind::new(snapshot.as_deref(), &machine)?;
     let backend = match &snapshot {
         Some(snapshot) => Some(snapshot.guest.backend.as_str()),
         None => builder.backend.as_deref(),
@@ -153,6 +153,7 @@ async fn boot(
                 },
                 boot_id: secrets.boot_id,
                 reset_key: secrets.reset_key.to_bytes(),
+                template: builder.template_key,
             },
             agent: snapshot.is_none().then_some(agent),
         },
@@ -375,7 +376,10 @@ impl StartKind {
 }
 
 /// Loads and checks the snapshot to restore, if there is one.
-async fn load_snapshot(builder: &VmBuilder) -> Result<Option<LoadedSnapshot>, Error> {
+async fn load_snapshot(builder: &VmBuilder) -> Result<Option<Arc<LoadedSnapshot>>, Error> {
+    if let Some(template) = &builder.template {
+        return Ok(Some(template.clone()));
+    }
     let Some(path) = builder.snapshot.clone() else {
         return Ok(None);
     };
@@ -383,7 +387,8 @@ async fn load_snapshot(builder: &VmBuilder) -> Result<Option<LoadedSnapshot>, Er
     let loading =
         tokio::task::spawn_blocking(move || LoadedSnapshot::open(&path, image.as_deref()));
     let loaded = loading.await.map_err(std::io::Error::other);
-    Ok(Some(loaded.map_err(Error::host("load the snapshot"))??))
+    let loaded = loaded.map_err(Error::host("load the snapshot"))??;
+    Ok(Some(Arc::new(loaded)))
 }
 
 /// Waits until the agent answers. Kills the VM if it does not.
@@ -513,7 +518,7 @@ fn machine_for(
         boot_id: secrets.boot_id,
         reset_key: secrets.reset_key.to_bytes(),
         scratch_folder: builder.scratch_folder.clone(),
-        shares_memory: false,
+        shares_memory: builder.template_key.is_some(),
         saved: None,
         #[cfg(test)]
         alter_boot_file: None,
