@@ -75,7 +75,7 @@ impl Machine {
 }
 
 /// Returns the program and all arguments of the process that has this argument.
-fn command_line(argument: &str) -> Result<(PathBuf, Vec<String>)> {
+pub(crate) fn command_line(argument: &str) -> Result<(PathBuf, Vec<String>)> {
     for entry in std::fs::read_dir("/proc")? {
         let process = entry?.path();
         let Ok(bytes) = std::fs::read(process.join("cmdline")) else {

@@ -1,5 +1,6 @@
 //! Shared code of the benchmarks: baselines without vmcell, and reporting.
 
+pub mod bare_restore;
 pub mod baseline;
 pub mod concurrent_streams;
 pub mod memory;

@@ -25,6 +25,8 @@ impl Agent {
             let failure = Failure::new(FailureKind::Conflict, Stage::Request, text);
             return session.close(stream, &Outcome::Failed(failure));
         }
+        // Otherwise every copy would have to do this.
+        self.tasks.processes.prepare();
         let freezer = &mut self.tasks.freezer;
         let cgroup = self.tasks.processes.cgroup_of_all();
         let frozen = cgroup.and_then(|cgroup| freezer.freeze(cgroup, session.id, &self.poller));

@@ -96,7 +96,7 @@ impl TemplateBuilder {
     }
 
     /// Makes the template again, even if it is there.
-    pub(super) async fn make_again(&self, name: &str) -> Result<LoadedSnapshot, Error> {
+    pub(super) async fn make_again(&self, name: &str) -> Result<Arc<LoadedSnapshot>, Error> {
         let key = self.key().await?;
         let cache = on_thread(TemplateCache::of_user).await?;
         self.make(&cache, name, &key, true).await
@@ -109,7 +109,7 @@ impl TemplateBuilder {
         name: &str,
         key: &str,
         is_wanted_anew: bool,
-    ) -> Result<LoadedSnapshot, Error> {
+    ) -> Result<Arc<LoadedSnapshot>, Error> {
         let locked = {
             let (cache, name) = (cache.clone(), name.to_owned());
             on_thread(move || cache.lock(&name)).await?
@@ -160,7 +160,7 @@ async fn load(
     cache: &TemplateCache,
     name: &str,
     key: &str,
-) -> Result<Option<LoadedSnapshot>, Error> {
+) -> Result<Option<Arc<LoadedSnapshot>>, Error> {
     let (cache, name, key) = (cache.clone(), name.to_owned(), key.to_owned());
     on_thread(move || Ok(cache.load(&name, &key))).await
 }

@@ -3,6 +3,7 @@ use std::{
     io,
     os::unix::fs::{DirBuilderExt as _, MetadataExt as _},
     path::{Path, PathBuf},
+    sync::Arc,
     time::SystemTime,
 };
 
@@ -11,7 +12,10 @@ use rustix::{
     io::retry_on_intr,
 };
 
-use super::{Template, TemplateInfo};
+use super::{
+    Template, TemplateInfo,
+    recent::{self, FolderId},
+};
 use crate::{
     error::Error,
     locate,
@@ -57,22 +61,25 @@ impl TemplateCache {
 
     /// Loads a template, if it is there and has this key. One that cannot be used is as
     /// one that is not there.
-    pub(super) fn load(&self, name: &str, key: &str) -> Option<LoadedSnapshot> {
+    pub(super) fn load(&self, name: &str, key: &str) -> Option<Arc<LoadedSnapshot>> {
         let path = self.path(name);
-        if !path.exists() {
+        let folder = FolderId::of(&path).ok()?;
+        let loaded = match recent::find(&path, folder) {
+            Some(loaded) => loaded,
+            None => match LoadedSnapshot::open(&path, None) {
+                Ok(loaded) => Arc::new(loaded),
+                Err(error) => {
+                    tracing::info!(%error, "a template is made again");
+                    return None;
+                }
+            },
+        };
+        if loaded.guest.template.as_deref() != Some(key) {
             return None;
         }
-        match LoadedSnapshot::open(&path, None) {
-            Ok(loaded) if loaded.guest.template.as_deref() == Some(key) => {
-                self.mark_used(name);
-                Some(loaded)
-            }
-            Ok(_) => None,
-            Err(error) => {
-                tracing::info!(%error, "a template is made again");
-                None
-            }
-        }
+        recent::keep(path, folder, loaded.clone());
+        self.mark_used(name);
+        Some(loaded)
     }
 
     /// Waits until nobody else makes or removes the template.
@@ -181,6 +188,7 @@ impl TemplateCache {
 impl Locked {
     /// Removes what is in the way of a new template.
     pub(super) fn clear(&self, path: &Path) -> Result<bool, Error> {
+        recent::forget(path);
         match fs::remove_dir_all(path) {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),

@@ -37,6 +37,7 @@ mod builder;
 mod cache;
 mod info;
 mod key;
+mod recent;
 
 use std::{
     path::{Path, PathBuf},
@@ -79,13 +80,18 @@ impl Template {
         TemplateBuilder::new(vm)
     }
 
-    fn new(builder: TemplateBuilder, name: String, path: PathBuf, loaded: LoadedSnapshot) -> Self {
+    fn new(
+        builder: TemplateBuilder,
+        name: String,
+        path: PathBuf,
+        loaded: Arc<LoadedSnapshot>,
+    ) -> Self {
         Self {
             shared: Arc::new(Shared {
                 name,
                 path,
                 builder,
-                loaded: Mutex::new(Arc::new(loaded)),
+                loaded: Mutex::new(loaded),
             }),
         }
     }
@@ -136,7 +142,7 @@ impl Template {
             Err(Error::Snapshot(SnapshotError::Differs { what, .. })) => {
                 tracing::info!(what, template = self.name(), "making the template again");
                 let loaded = self.shared.builder.make_again(&self.shared.name).await?;
-                *self.loaded() = Arc::new(loaded);
+                *self.loaded() = loaded;
                 change(self.vm()).start().await
             }
             started => started,
