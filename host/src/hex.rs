@@ -7,9 +7,11 @@ pub(crate) fn encode(bytes: &[u8]) -> String {
         .fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
 }
 
-/// Returns the bytes that these digits stand for; `None` if they are not exactly `N`.
+/// Returns the bytes that these lowercase digits stand for; `None` if they are not exactly
+/// `N`.
 pub(crate) fn decode<const N: usize>(text: &str) -> Option<[u8; N]> {
-    if text.len() != 2 * N || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+    let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    if text.len() != 2 * N || !text.bytes().all(is_digit) {
         return None;
     }
     let mut bytes = [0; N];
@@ -26,8 +28,8 @@ mod tests {
     #[test]
     fn digits_stand_for_exactly_so_many_bytes() {
         assert_eq!(encode(&[0, 0x1f, 0xff]), "001fff");
-        assert_eq!(decode::<3>("001fFF"), Some([0, 0x1f, 0xff]));
-        for other in ["", "001f", "001fff00", "001ffg", "+01fff"] {
+        assert_eq!(decode::<3>("001fff"), Some([0, 0x1f, 0xff]));
+        for other in ["", "001f", "001fff00", "001ffg", "+01fff", "001fFF"] {
             assert_eq!(decode::<3>(other), None, "{other:?}");
         }
     }

@@ -30,6 +30,13 @@ pub(super) struct GuestIdentity {
 }
 
 impl IdentityControl for GuestIdentity {
+    fn prepare(&mut self) {
+        if let Ok(boot_id) = &mut self.boot_id {
+            // If it fails, it is tried again later.
+            let _ = boot_id.prepare();
+        }
+    }
+
     fn renew(&mut self, identity: &NewIdentity<'_>) -> Result<(), Errno> {
         sys::add_entropy(&self.random, &identity.seed)?;
         // A generator that has been seeded before ignores new entropy for minutes.
@@ -69,6 +76,9 @@ const FILES: &str = "/run";
 const DIRECTORY: &str = "/proc/sys/kernel/random";
 const FILE: &str = "boot_id";
 
+/// The length of the line of a UUID.
+const UUID_LINE: usize = 37;
+
 impl BootId {
     pub(super) fn open() -> Result<Self, Errno> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -79,17 +89,37 @@ impl BootId {
         })
     }
 
+    /// Mounts a copy of the kernel's boot id, so that a new one need only be written.
+    fn prepare(&mut self) -> Result<(), Errno> {
+        if self.mounted.is_some() {
+            return Ok(());
+        }
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let kernels = openat(&self.directory, FILE, flags, Mode::empty())?;
+        let mut text = [0; UUID_LINE];
+        let count = rustix::io::read(&kernels, &mut text)?;
+        match core::str::from_utf8(&text) {
+            Ok(text) if count == UUID_LINE => self.mount_with(text),
+            _ => Err(Errno::IO),
+        }
+    }
+
     fn replace(&mut self, boot_id: [u8; 16]) -> Result<(), Errno> {
         let text = uuid_line(boot_id);
-        if let Some(file) = &self.mounted {
-            return write(file, &text);
+        match &self.mounted {
+            Some(file) => write(file, &text),
+            None => self.mount_with(&text),
         }
-        // Nobody knows the new boot id yet, so nobody can have taken the name.
+    }
+
+    /// Mounts a file with this text.
+    fn mount_with(&mut self, text: &str) -> Result<(), Errno> {
+        // Only root can have taken the name, who deceives only itself.
         let name = format!("vmcell-{}", text.trim_end());
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let file = openat(&self.files, &name, flags, Mode::from_raw_mode(0o444))?;
         // A file without a name cannot be mounted, but can stay mounted.
-        let mounted = write(&file, &text).and_then(|()| self.mount(&file));
+        let mounted = write(&file, text).and_then(|()| self.mount(&file));
         let _ = unlinkat(&self.files, &name, AtFlags::empty());
         mounted?;
         self.mounted = Some(file);
@@ -186,6 +216,8 @@ mod tests {
         output.read_exact(&mut [0]).unwrap();
         let before = fs::read_to_string(&path).unwrap();
         let mut boot_id = BootId::open().unwrap();
+        boot_id.prepare().unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), before);
         for new in [[7; 16], [8; 16]] {
             boot_id.replace(new).unwrap();
             let text = fs::read_to_string(&path).unwrap();

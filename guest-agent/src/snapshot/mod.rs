@@ -27,6 +27,10 @@ use rustix::io::Errno;
 /// An agent that has one, and [cgroups](crate::AgentBuilder::cgroups), accepts the
 /// requests for snapshots.
 pub trait IdentityControl {
+    /// Does in advance what takes long in [`renew`](Self::renew): it is called before the
+    /// processes are frozen, and every copy of the machine has it done.
+    fn prepare(&mut self) {}
+
     /// Gives the machine a new identity. All processes that the agent has started
     /// are frozen, so it must not wait for any of them; they run when it has
     /// returned `Ok`.

@@ -27,6 +27,9 @@ impl Agent {
         }
         // Otherwise every copy would have to do this.
         self.tasks.processes.prepare();
+        if let Some(control) = &mut self.identity_control {
+            control.prepare();
+        }
         let freezer = &mut self.tasks.freezer;
         let cgroup = self.tasks.processes.cgroup_of_all();
         let frozen = cgroup.and_then(|cgroup| freezer.freeze(cgroup, session.id, &self.poller));

@@ -103,6 +103,15 @@ impl Link {
         &mut self,
         boot_id: [u8; 16],
     ) -> Result<(Reader, PeerInfo), LinkError> {
+        self.exchange_hellos_and_send(boot_id, &[]).await
+    }
+
+    /// Same, and sends these frames at once.
+    async fn exchange_hellos_and_send(
+        &mut self,
+        boot_id: [u8; 16],
+        frames: &[u8],
+    ) -> Result<(Reader, PeerInfo), LinkError> {
         let mut hello = Vec::new();
         let mut nonce = None;
         if let Transport::SerialPort { key, used } = &mut self.transport
@@ -114,6 +123,7 @@ impl Link {
             nonce = Some(fresh);
         }
         encode::hello(&mut hello, &Hello::new(BUILD, WINDOW, boot_id))?;
+        hello.extend_from_slice(frames);
         let mut reader = Reader::new(self.socket.clone());
         // Concurrently: the agent may have to write before it can read.
         let ((), peer) = tokio::try_join!(writer::write(&self.socket, &hello), async {
@@ -125,17 +135,23 @@ impl Link {
         Ok((reader, peer))
     }
 
-    /// Gives the agent a new identity, with which it can be reached from then on.
+    /// Exchanges hellos with an agent that has this boot id, and gives it a new identity,
+    /// with which it can be reached from then on.
     pub(super) async fn renew(
         &mut self,
-        reader: &mut Reader,
+        boot_id: [u8; 16],
         renew: &Renew<'_>,
-    ) -> Result<(), LinkError> {
+    ) -> Result<(Reader, PeerInfo), LinkError> {
         // The first stream of the session; its id is free again afterwards.
         let stream = StreamId::MAX.next();
         let mut request = Vec::new();
         encode::open(&mut request, stream, &Request::Renew(*renew))?;
-        writer::write(&self.socket, &request).await?;
+        // Together, because a guest that was just restored takes long to wake up.
+        let hellos = self.exchange_hellos_and_send(boot_id, &request);
+        let (mut reader, mut peer) = hellos.await?;
+        if peer.boot_id != boot_id {
+            return Err(LinkError::WrongBoot);
+        }
         if !reader.is_done(stream).await? {
             return Err(LinkError::NotRenewed);
         }
@@ -145,6 +161,7 @@ impl Link {
         if let Transport::SerialPort { key, .. } = &mut self.transport {
             *key = ResetKey::new(renew.reset_key);
         }
-        Ok(())
+        peer.boot_id = renew.boot_id;
+        Ok((reader, peer))
     }
 }

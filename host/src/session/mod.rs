@@ -172,12 +172,7 @@ impl Session {
         boot_id: [u8; 16],
         renew: &Renew<'_>,
     ) -> Result<Self, LinkError> {
-        let (mut reader, mut peer) = link.exchange_hellos(boot_id).await?;
-        if peer.boot_id != boot_id {
-            return Err(LinkError::WrongBoot);
-        }
-        link.renew(&mut reader, renew).await?;
-        peer.boot_id = renew.boot_id;
+        let (reader, peer) = link.renew(boot_id, renew).await?;
         Ok(Self::start(link, reader, peer))
     }
 

@@ -1,4 +1,7 @@
-use std::path::{Path, PathBuf};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+};
 
 use serde::{Deserialize, Serialize};
 
@@ -36,7 +39,7 @@ pub(super) struct Manifest {
 }
 
 /// What is known about the VM itself.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct GuestRecord {
     pub(crate) backend: String,
@@ -53,6 +56,17 @@ pub(crate) struct GuestRecord {
     pub(crate) reset_key: [u8; 16],
     /// What it was made of, if it is a template.
     pub(crate) template: Option<String>,
+}
+
+/// Omits the key, which is a secret.
+impl fmt::Debug for GuestRecord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GuestRecord")
+            .field("backend", &self.backend)
+            .field("vcpus", &self.vcpus)
+            .field("memory_mib", &self.memory_mib)
+            .finish_non_exhaustive()
+    }
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]

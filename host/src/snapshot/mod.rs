@@ -49,6 +49,8 @@ mod loaded;
 mod manifest;
 mod options;
 mod partial;
+#[cfg(test)]
+mod tests;
 
 pub use error::SnapshotError;
 pub(crate) use loaded::{LoadedSnapshot, Summary};

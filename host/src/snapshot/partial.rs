@@ -6,12 +6,11 @@ use std::{
         fs::{DirBuilderExt as _, OpenOptionsExt as _},
     },
     path::{Path, PathBuf},
-    time::Duration,
 };
 
 use rustix::{
     fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with},
-    io::Errno,
+    io::{Errno, retry_on_intr},
 };
 
 use super::{
@@ -55,8 +54,10 @@ impl PartialSnapshot {
         if fs::symlink_metadata(&path).is_ok() {
             return Err(SnapshotError::Exists { path });
         }
-        remove_abandoned(parent);
         let failed = || io_error(&path, "make its folder");
+        // Nobody takes the new folder for an abandoned one before it is locked.
+        let parent_lock = locked(parent, FlockOperation::LockExclusive).map_err(failed())?;
+        remove_abandoned(parent);
         let random: [u8; 6] = random_bytes().map_err(|_| invalid())?;
         let mut hidden = std::ffi::OsString::from(".");
         hidden.push(name);
@@ -64,10 +65,8 @@ impl PartialSnapshot {
         let folder = parent.join(hidden);
         let created = DirBuilder::new().mode(0o700).create(&folder);
         created.map_err(failed())?;
-        let lock = File::open(&folder).and_then(|lock| {
-            flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
-            Ok(lock)
-        });
+        let lock = locked(&folder, FlockOperation::NonBlockingLockExclusive);
+        drop(parent_lock);
         Ok(Self {
             _lock: lock.map_err(failed())?,
             path,
@@ -179,24 +178,18 @@ fn remove_abandoned(parent: &Path) {
         let is_partial = name.as_bytes().starts_with(b".")
             && name.as_bytes().ends_with(SUFFIX.as_bytes())
             && entry.file_type().is_ok_and(|kind| kind.is_dir());
-        // A folder that is being written is locked, or was made just now.
-        if is_partial
-            && let Ok(lock) = File::open(entry.path())
-            && lock.metadata().is_ok_and(|metadata| is_old(&metadata))
-            && flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok()
-        {
+        // A folder that is being written is locked.
+        if is_partial && locked(&entry.path(), FlockOperation::NonBlockingLockExclusive).is_ok() {
             let _ = fs::remove_dir_all(entry.path());
         }
     }
 }
 
-fn is_old(folder: &fs::Metadata) -> bool {
-    const AGE: Duration = Duration::from_secs(5);
-    let age = folder
-        .created()
-        .or_else(|_| folder.modified())
-        .map(|time| time.elapsed());
-    age.is_ok_and(|age| age.is_ok_and(|age| age > AGE))
+/// Opens a folder and locks it.
+fn locked(folder: &Path, operation: FlockOperation) -> io::Result<File> {
+    let folder = File::open(folder)?;
+    retry_on_intr(|| flock(&folder, operation))?;
+    Ok(folder)
 }
 
 fn new_file(path: &Path) -> io::Result<File> {
