@@ -56,4 +56,4 @@ pub use error::SnapshotError;
 pub(crate) use loaded::{LoadedSnapshot, Summary};
 pub(crate) use manifest::{AgentRecord, GuestRecord};
 pub use options::{SnapshotOptions, SnapshotReport};
-pub(crate) use partial::PartialSnapshot;
+pub(crate) use partial::{PartialSnapshot, remove_whole};

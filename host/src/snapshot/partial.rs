@@ -1,4 +1,5 @@
 use std::{
+    ffi::{OsStr, OsString},
     fs::{self, DirBuilder, File},
     io,
     os::unix::{
@@ -58,11 +59,7 @@ impl PartialSnapshot {
         // Nobody takes the new folder for an abandoned one before it is locked.
         let parent_lock = locked(parent, FlockOperation::LockExclusive).map_err(failed())?;
         remove_abandoned(parent);
-        let random: [u8; 6] = random_bytes().map_err(|_| invalid())?;
-        let mut hidden = std::ffi::OsString::from(".");
-        hidden.push(name);
-        hidden.push(format!(".{}{SUFFIX}", hex::encode(&random)));
-        let folder = parent.join(hidden);
+        let folder = parent.join(hidden_name(name).map_err(failed())?);
         let created = DirBuilder::new().mode(0o700).create(&folder);
         created.map_err(failed())?;
         let lock = locked(&folder, FlockOperation::NonBlockingLockExclusive);
@@ -168,6 +165,35 @@ impl Drop for PartialSnapshot {
             tracing::warn!(%error, folder = %self.folder.display(), "cannot remove a folder");
         }
     }
+}
+
+/// Removes a snapshot as a whole: a program that is killed meanwhile leaves it, or a
+/// hidden folder. Returns whether there was one.
+pub(crate) fn remove_whole(path: &Path) -> io::Result<bool> {
+    let (parent, name) = path
+        .parent()
+        .zip(path.file_name())
+        .ok_or(io::ErrorKind::InvalidInput)?;
+    let hidden = parent.join(hidden_name(name)?);
+    let is_missing = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+    match fs::rename(path, &hidden) {
+        Ok(()) => match fs::remove_dir_all(hidden) {
+            // Others remove hidden folders, too.
+            Err(error) if !is_missing(&error) => Err(error),
+            _ => Ok(true),
+        },
+        Err(error) if is_missing(&error) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Returns the name of a hidden folder for a snapshot with this name.
+fn hidden_name(name: &OsStr) -> io::Result<OsString> {
+    let random: [u8; 6] = random_bytes().map_err(io::Error::other)?;
+    let mut hidden = OsString::from(".");
+    hidden.push(name);
+    hidden.push(format!(".{}{SUFFIX}", hex::encode(&random)));
+    Ok(hidden)
 }
 
 /// Removes what programs have left behind that were killed while they wrote a

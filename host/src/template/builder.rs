@@ -123,13 +123,9 @@ impl TemplateBuilder {
         for step in &self.steps {
             (step.run)(vm.clone()).await?;
         }
-        let path = cache.path(name);
-        let locked = {
-            let path = path.clone();
-            on_thread(move || locked.clear(&path).map(|_| locked)).await?
-        };
+        let locked = on_thread(move || locked.clear().map(|_| locked)).await?;
         let options = SnapshotOptions::new().end_vm(true);
-        vm.snapshot_with(&path, options).await?;
+        vm.snapshot_with(cache.path(name), options).await?;
         vm.ended().await;
         let loaded = load(cache, name, key).await?;
         let cache = cache.clone();

@@ -2,7 +2,7 @@ use std::{
     fs::{self, DirBuilder, File},
     io,
     os::unix::fs::{DirBuilderExt as _, MetadataExt as _},
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::Arc,
     time::SystemTime,
 };
@@ -19,7 +19,7 @@ use super::{
 use crate::{
     error::Error,
     locate,
-    snapshot::{LoadedSnapshot, Summary},
+    snapshot::{LoadedSnapshot, Summary, remove_whole},
 };
 
 /// The folder with the templates of a user.
@@ -31,8 +31,9 @@ pub(super) struct TemplateCache {
 /// A template that nobody else makes or removes.
 #[derive(Debug)]
 pub(super) struct Locked {
-    lock: File,
-    path: PathBuf,
+    _lock: File,
+    lock_path: PathBuf,
+    template: PathBuf,
 }
 
 /// How the names of templates begin that nobody has named.
@@ -102,7 +103,11 @@ impl TemplateCache {
             let is_same = fs::metadata(&path)
                 .is_ok_and(|current| lock.metadata().is_ok_and(|own| own.ino() == current.ino()));
             if is_same {
-                return Ok(Locked { lock, path });
+                return Ok(Locked {
+                    _lock: lock,
+                    lock_path: path,
+                    template: self.path(name),
+                });
             }
         }
     }
@@ -153,11 +158,10 @@ impl TemplateCache {
 
     /// Removes a template. Returns whether there was one.
     pub(super) fn remove(&self, name: &str) -> Result<bool, Error> {
-        let path = self.path(name);
-        if !path.exists() {
-            return Ok(false);
+        match self.path(name).exists() {
+            true => self.lock(name)?.clear(),
+            false => Ok(false),
         }
-        self.lock(name)?.remove(&path)
     }
 
     /// Removes the templates that are not wanted. Returns them.
@@ -186,22 +190,20 @@ impl TemplateCache {
 }
 
 impl Locked {
-    /// Removes what is in the way of a new template.
-    pub(super) fn clear(&self, path: &Path) -> Result<bool, Error> {
-        recent::forget(path);
-        match fs::remove_dir_all(path) {
-            Ok(()) => Ok(true),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(Error::host("remove the template")(error)),
-        }
+    /// Removes the template. Returns whether there was one.
+    pub(super) fn clear(&self) -> Result<bool, Error> {
+        recent::forget(&self.template);
+        let removed = remove_whole(&self.template);
+        removed.map_err(Error::host("remove the template"))
     }
+}
 
-    fn remove(self, path: &Path) -> Result<bool, Error> {
-        let removed = self.clear(path)?;
-        // Those who wait for it notice that it is another file.
-        let _ = fs::remove_file(&self.path);
-        drop(self.lock);
-        Ok(removed)
+impl Drop for Locked {
+    fn drop(&mut self) {
+        if !self.template.exists() {
+            // Those who wait for the lock notice that it is another file.
+            let _ = fs::remove_file(&self.lock_path);
+        }
     }
 }
 
