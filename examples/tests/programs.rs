@@ -30,5 +30,6 @@ examples! {
     files: ["--- a/words\n", "+b\n", "\"a\\nb\\n\""];
     terminal: ["/tmp", "# cd /tmp && pwd"];
     services: ["200 OK", "hello from the guest"];
+    templates: ["'[0]'", "'[19]'"];
     disk: ["Added \"root/notes\""];
 }
