@@ -27,12 +27,30 @@ pub(crate) fn frequency_khz() -> Option<u64> {
 /// microsecond, so the error is at most 1 in 10,000.
 const MEASURING_TIME: Duration = Duration::from_millis(5);
 
+/// How often both clocks are read. This thread may lose its processor between the
+/// two, but hardly each time.
+const READINGS: usize = 8;
+
 fn measure() -> u64 {
-    let (ticks, time) = (read_tsc(), Instant::now());
+    let (first_ticks, first_time) = read_clocks();
     thread::sleep(MEASURING_TIME);
-    let (ticks, time) = (read_tsc().wrapping_sub(ticks), time.elapsed());
+    let (ticks, time) = read_clocks();
+    let (ticks, time) = (ticks.wrapping_sub(first_ticks), time - first_time);
     let rate = u128::from(ticks) * 1_000_000 / time.as_nanos().max(1);
     u64::try_from(rate).unwrap_or(u64::MAX)
+}
+
+/// Reads both clocks at the same time, as nearly as it can be done.
+fn read_clocks() -> (u64, Instant) {
+    let read = |_| {
+        let (before, time, after) = (read_tsc(), Instant::now(), read_tsc());
+        let gap = after.wrapping_sub(before);
+        (gap, before.wrapping_add(gap / 2), time)
+    };
+    let first = read(0);
+    let nearest = (1..READINGS).map(read).chain([first]);
+    let (_, ticks, time) = nearest.min_by_key(|(gap, ..)| *gap).unwrap_or(first);
+    (ticks, time)
 }
 
 fn is_invariant(processor: &str) -> bool {
