@@ -17,9 +17,12 @@ use crate::{
     machine_options::MachineOptions,
     port::PublishArguments,
     process_selector,
+    restore::RestoreArguments,
     screen::ScreenArguments,
     service::{HELP_HEADING, ServiceArguments, ServiceFlags},
     shell::ShellArguments,
+    snapshot::SnapshotArguments,
+    vm_source::SourceOptions,
 };
 
 /// Run untrusted work in microVMs.
@@ -53,6 +56,10 @@ pub(crate) enum CliCommand {
     Pause(PauseArguments),
     /// Resume a paused VM.
     Resume(ResumeArguments),
+    /// Save a VM with its memory in a folder. The VM goes on.
+    Snapshot(SnapshotArguments),
+    /// Start a VM from a snapshot or a template, and keep it running.
+    Restore(RestoreArguments),
     /// Manage the services of a VM.
     Service(ServiceArguments),
     /// Forward ports of 127.0.0.1 to a VM until interrupted.
@@ -95,6 +102,8 @@ impl CliCommand {
             Self::Stop(arguments) => arguments.json,
             Self::Pause(arguments) => arguments.json,
             Self::Resume(arguments) => arguments.json,
+            Self::Snapshot(arguments) => arguments.json,
+            Self::Restore(arguments) => arguments.json,
             Self::Service(arguments) => arguments.json(),
             Self::Publish(arguments) => arguments.json,
             Self::Cp(arguments) => arguments.json,
@@ -130,6 +139,8 @@ pub(crate) struct RunArguments {
     /// `vmcell-disk`.
     #[arg(long, value_name = "FILE")]
     pub(crate) disk: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) source: SourceOptions,
     /// Name of the VM, by which your other programs find it.
     #[arg(long, value_name = "NAME", visible_alias = "name")]
     pub(crate) id: Option<String>,

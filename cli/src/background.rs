@@ -1,8 +1,8 @@
-//! `vmcell run --detach`: a program in the background that owns the VM.
+//! `--detach`: a program in the background that owns the VM.
 //!
 //! There is no daemon, so the program starts itself again. The new one reports
-//! on its standard output that the command runs; until then its messages are
-//! passed on.
+//! on its standard output that the VM, or the command in it, runs; until then
+//! its messages are passed on.
 
 use std::{
     env,
@@ -21,13 +21,17 @@ use vmcell::Vm;
 
 use crate::exit_code::TOOL_FAILED;
 
-/// Starts this program again with the same arguments, and returns when the
-/// command runs in its VM, or when it has failed.
-pub(crate) fn start() -> anyhow::Result<u8> {
-    // The first one is `run`.
+/// Starts this program again with the same arguments, and returns when it has
+/// reported that it runs, or when it has failed. The ID of the VM is printed by
+/// `print`.
+pub(crate) fn start(
+    subcommand: &str,
+    print: impl FnOnce(&str) -> io::Result<()>,
+) -> anyhow::Result<u8> {
+    // The first one is the subcommand.
     let arguments = env::args_os().skip(2);
     let mut child = Command::new(env::current_exe()?)
-        .args(["run", "--background"])
+        .args([subcommand, "--background"])
         .args(arguments)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -38,16 +42,16 @@ pub(crate) fn start() -> anyhow::Result<u8> {
         anyhow::bail!("the program that owns the VM has no outputs");
     };
     let messages = thread::spawn(move || io::copy(&mut stderr, &mut io::stderr()));
-    let mut name = String::new();
-    BufReader::new(stdout).read_line(&mut name)?;
+    let mut id = String::new();
+    BufReader::new(stdout).read_line(&mut id)?;
     // It ends when the other program detaches, or fails.
     let _ = messages.join();
-    if name.is_empty() {
+    if id.is_empty() {
         let status = child.wait()?;
         let code = status.code().and_then(|code| u8::try_from(code).ok());
         return Ok(code.unwrap_or(TOOL_FAILED));
     }
-    write!(io::stdout(), "{name}")?;
+    print(id.trim_end())?;
     Ok(0)
 }
 
@@ -57,7 +61,7 @@ pub(crate) fn enter() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Reports that the command runs, and detaches from the outputs.
+/// Reports that the VM runs, and detaches from the outputs.
 pub(crate) fn detach(vm: &Vm) -> anyhow::Result<()> {
     writeln!(io::stdout(), "{}", vm.id())?;
     let nowhere = File::options().write(true).open("/dev/null")?;

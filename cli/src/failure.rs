@@ -1,7 +1,7 @@
 //! Error messages, and errors as JSON.
 
 use serde_json::{Value, json};
-use vmcell::{Error, ExecStage, service::ServiceError};
+use vmcell::{Error, ExecStage, service::ServiceError, snapshot::SnapshotError};
 pub(crate) use vmcell_cli::show::message::print_json;
 use vmcell_cli::show::{
     self,
@@ -60,6 +60,13 @@ pub(crate) fn describe(error: &Error) -> String {
         Error::Service(ServiceError::NotStopped { name }) => {
             format!("the service {name:?} still runs: `vmcell service stop ID {name}` stops it")
         }
+        Error::Snapshot(failure @ SnapshotError::Io { source, .. }) => {
+            format!("{failure}: {source}")
+        }
+        Error::Snapshot(failure @ SnapshotError::Differs { .. }) => format!(
+            "{failure}. Take the snapshot again here; a template is made again after `vmcell \
+             template rm NAME`"
+        ),
         Error::Host { source, .. } => format!("{error}: {source}"),
         Error::Tree(failure) => with_causes(&failure.to_string(), failure),
         _ => error.to_string(),

@@ -4,7 +4,7 @@ use clap::Args;
 use vmcell::{LinkKind, VmBuilder};
 
 /// The options for the backend of a new VM.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Backend options")]
 pub(crate) struct MachineOptions {
     /// Backend that runs the VM: `qemu`, `firecracker`, `cloud_hypervisor` or

@@ -25,6 +25,7 @@ mod pause;
 mod port;
 mod process_selector;
 mod ps;
+mod restore;
 mod result;
 mod run;
 mod run_services;
@@ -32,10 +33,12 @@ mod runtime;
 mod screen;
 mod service;
 mod shell;
+mod snapshot;
 mod start_options;
 mod stop;
 mod stream;
 mod tail;
+mod vm_source;
 
 use std::process::ExitCode;
 
@@ -68,6 +71,8 @@ fn main() -> ExitCode {
         CliCommand::Kill(arguments) => kill::kill(arguments),
         CliCommand::Pause(arguments) => pause::pause(arguments),
         CliCommand::Resume(arguments) => pause::resume(arguments),
+        CliCommand::Snapshot(arguments) => snapshot::snapshot(arguments),
+        CliCommand::Restore(arguments) => restore::restore(arguments),
         CliCommand::Service(arguments) => service::service(arguments),
         CliCommand::Publish(arguments) => port::publish(arguments),
         CliCommand::Cp(arguments) => files::cp(arguments),

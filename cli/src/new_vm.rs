@@ -1,18 +1,18 @@
-//! Boots a VM for the duration of a command or shell.
+//! Starts a VM for the duration of a command or shell.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::time::timeout;
 use vmcell::{EndKind, Vm, VmEnd, VmState};
-use vmcell_cli::signals::Signals;
+use vmcell_cli::{show::Spinner, signals::Signals};
 
 use crate::{
-    boot_disk::BootDisk,
     exit_code::{TIMED_OUT, TOOL_FAILED},
     failure::{print_json, report},
     files::{Pushes, store_baseline},
     machine_options::MachineOptions,
+    vm_source::VmSource,
 };
 
 /// The options of a new VM.
@@ -26,9 +26,22 @@ pub(crate) struct VmOptions {
     pub(crate) time_to_live: Option<Duration>,
 }
 
-/// A VM that is ready to boot.
+impl Default for VmOptions {
+    fn default() -> Self {
+        Self {
+            id: None,
+            vcpu_count: 1,
+            mem_mib: 1024,
+            machine: MachineOptions::default(),
+            pushes: Pushes::default(),
+            time_to_live: None,
+        }
+    }
+}
+
+/// A VM that is ready to start.
 pub(crate) struct NewVm {
-    pub(crate) disk: BootDisk,
+    pub(crate) source: VmSource,
     pub(crate) options: VmOptions,
 }
 
@@ -47,7 +60,7 @@ impl From<u8> for WorkResult {
 }
 
 impl NewVm {
-    /// Boots the VM, pushes files into it, does the work and prints the result
+    /// Starts the VM, pushes files into it, does the work and prints the result
     /// if it is JSON. The VM has ended when this returns, with an error too. It
     /// is shut down cleanly if its disk is kept.
     pub(crate) async fn run(
@@ -66,13 +79,20 @@ impl NewVm {
         // Only a VM that others can find, or one with pushed files, is worth a
         // diff.
         let keeps_baseline = id.is_some() || !pushes.is_empty();
-        let builder = self.disk.builder().vcpus(vcpu_count).memory_mib(mem_mib);
+        let message = self.source.waiting_message();
+        let builder = self.source.builder().vcpus(vcpu_count).memory_mib(mem_mib);
         let mut builder = machine.apply(builder);
         if let Some(id) = id {
             builder = builder.id(id);
         }
+        let starting = async {
+            match message {
+                Some(message) => Spinner::show_during(message, builder.start()).await,
+                None => builder.start().await,
+            }
+        };
         let vm = tokio::select! {
-            vm = builder.start() => vm?,
+            vm = starting => vm?,
             code = signals.next() => return Ok(code),
         };
         let preparing = async {

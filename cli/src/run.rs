@@ -1,12 +1,13 @@
 //! `vmcell run`: boots a VM for one command.
 
+use std::io::{self, Write};
+
 use vmcell::{Command, Vm};
 use vmcell_cli::signals::Signals;
 
 use crate::{
     arguments::RunArguments,
     background,
-    boot_disk::BootDisk,
     command::PreparedCommand,
     exit_code::{INCOMPLETE, of_exit},
     failure::report,
@@ -16,12 +17,14 @@ use crate::{
     run_services::{RunServices, StartedServices},
     runtime::block_on,
     service, shell,
+    vm_source::VmSource,
 };
 
 pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<u8> {
     let RunArguments {
         environment,
         disk,
+        source,
         id,
         vcpu_count,
         mem_mib,
@@ -71,15 +74,15 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<u8> {
         pushes,
         time_to_live: ttl_seconds,
     };
-    let disk = BootDisk::prepare(&environment, disk)?;
+    let source = VmSource::prepare(&environment, disk, &source)?;
     if detach && !background {
         // All that can be checked without a VM is, and the image is built.
-        return background::start();
+        return background::start("run", |id| writeln!(io::stdout(), "{id}"));
     }
     if background {
         background::enter()?;
     }
-    let new = NewVm { disk, options };
+    let new = NewVm { source, options };
     block_on(async move {
         let mut signals = Signals::all()?;
         let work = async |vm: &Vm, signals: &mut Signals| plan.run(vm, signals).await;

@@ -16,14 +16,17 @@ use super::path::WORKSPACE;
 use crate::failure::report;
 
 /// Paths to copy into the workspace, checked to exist.
+#[derive(Clone, Default)]
 pub(crate) struct Pushes(Vec<PushSource>);
 
 /// A path to copy into the workspace.
+#[derive(Clone)]
 struct PushSource {
     from: PathBuf,
     kind: SourceKind,
 }
 
+#[derive(Clone)]
 enum SourceKind {
     /// Its contents are copied.
     Directory,
@@ -51,8 +54,8 @@ impl Pushes {
     }
 
     /// Copies everything into the workspace, in the order of the command line.
-    pub(crate) async fn run(self, vm: &Vm) -> Result<(), Error> {
-        for source in self.0 {
+    pub(crate) async fn run(&self, vm: &Vm) -> Result<(), Error> {
+        for source in &self.0 {
             let warnings = source.push(vm).await?.warnings();
             warnings.iter().for_each(|line| report(line));
         }
@@ -84,13 +87,13 @@ impl PushSource {
         Ok(Self { from, kind })
     }
 
-    async fn push(self, vm: &Vm) -> Result<Summary, Error> {
+    async fn push(&self, vm: &Vm) -> Result<Summary, Error> {
         let files = vm.files();
         let workspace = Path::new(WORKSPACE);
-        let mut push = match self.kind {
-            SourceKind::Directory => files.push(self.from, workspace),
-            SourceKind::Archive => files.push_archive(self.from, workspace)?,
-            SourceKind::File(name) => files.push(self.from, workspace.join(name)),
+        let mut push = match &self.kind {
+            SourceKind::Directory => files.push(&self.from, workspace),
+            SourceKind::Archive => files.push_archive(&self.from, workspace)?,
+            SourceKind::File(name) => files.push(&self.from, workspace.join(name)),
         };
         let progress = Progress::new(None);
         if let Some(callback) = progress.callback() {

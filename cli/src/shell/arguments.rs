@@ -8,13 +8,14 @@ use crate::{
     command::parse_tag,
     machine_options::MachineOptions,
     start_options::{Variable, parse_variable},
+    vm_source::SourceOptions,
 };
 
 #[derive(Debug, Args)]
 pub(crate) struct ShellArguments {
     /// ID of the VM, as listed by `vmcell ps`. Default: boot a new VM that ends
     /// with the shell.
-    #[arg(value_name = "ID")]
+    #[arg(value_name = "ID", conflicts_with_all = ["warm", "from"])]
     pub(super) vm: Option<String>,
     /// Environment to boot: `base`, `debian`, or the path of an ext4 image.
     #[arg(
@@ -28,6 +29,8 @@ pub(crate) struct ShellArguments {
     /// It is created from ENVIRONMENT if it does not exist.
     #[arg(long, value_name = "FILE", conflicts_with = "vm")]
     pub(super) disk: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) source: SourceOptions,
     /// Name of the new VM, by which your other programs find it.
     #[arg(
         long,

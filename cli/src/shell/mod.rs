@@ -23,13 +23,13 @@ use vmcell::{
 use vmcell_cli::signals::Signals;
 
 use crate::{
-    boot_disk::BootDisk,
     exit_code::{TERMINAL_GONE, of_exit},
     failure::report,
     files::{Pushes, WORKSPACE},
     new_vm::{NewVm, VmOptions},
     runtime::block_on,
     start_options::Variable,
+    vm_source::VmSource,
 };
 
 pub(crate) fn shell(arguments: ShellArguments) -> anyhow::Result<u8> {
@@ -38,6 +38,7 @@ pub(crate) fn shell(arguments: ShellArguments) -> anyhow::Result<u8> {
         vm,
         environment,
         disk,
+        source,
         id,
         vcpu_count,
         mem_mib,
@@ -79,8 +80,8 @@ pub(crate) fn shell(arguments: ShellArguments) -> anyhow::Result<u8> {
         pushes,
         time_to_live: None,
     };
-    let disk = BootDisk::prepare(&environment, disk)?;
-    block_on(request.run_in_new_vm(NewVm { disk, options }))
+    let source = VmSource::prepare(&environment, disk, &source)?;
+    block_on(request.run_in_new_vm(NewVm { source, options }))
 }
 
 /// Fails if we are not connected to a terminal.

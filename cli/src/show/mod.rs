@@ -10,10 +10,12 @@ pub mod patch;
 
 mod progress;
 mod safe_stdout;
+mod spinner;
 mod summary;
 mod table;
 
 pub use progress::Progress;
 pub use safe_stdout::SafeStdout;
+pub use spinner::Spinner;
 pub use summary::Summary;
 pub use table::Table;

@@ -37,6 +37,7 @@ mod service_options;
 mod services;
 mod shared_vm;
 mod shell;
+mod snapshot;
 mod stop;
 mod terminal_output;
 mod termination;
