@@ -22,6 +22,7 @@ use crate::{
     service::{HELP_HEADING, ServiceArguments, ServiceFlags},
     shell::ShellArguments,
     snapshot::SnapshotArguments,
+    template::TemplateArguments,
     vm_source::SourceOptions,
 };
 
@@ -60,6 +61,8 @@ pub(crate) enum CliCommand {
     Snapshot(SnapshotArguments),
     /// Start a VM from a snapshot or a template, and keep it running.
     Restore(RestoreArguments),
+    /// Manage templates: VMs that are prepared once and started many times.
+    Template(TemplateArguments),
     /// Manage the services of a VM.
     Service(ServiceArguments),
     /// Forward ports of 127.0.0.1 to a VM until interrupted.
@@ -104,6 +107,7 @@ impl CliCommand {
             Self::Resume(arguments) => arguments.json,
             Self::Snapshot(arguments) => arguments.json,
             Self::Restore(arguments) => arguments.json,
+            Self::Template(arguments) => arguments.json(),
             Self::Service(arguments) => arguments.json(),
             Self::Publish(arguments) => arguments.json,
             Self::Cp(arguments) => arguments.json,

@@ -11,7 +11,9 @@ use crate::{
     command::PreparedCommand,
     exit_code::{self, of_cause, of_exit},
     failure::report,
-    input, output, result,
+    input,
+    output::{self, Outputs},
+    result,
     stream::{self, CopyEnd},
 };
 
@@ -175,7 +177,7 @@ async fn copy(
     limit: Option<Duration>,
     max_output: Option<u64>,
 ) -> anyhow::Result<CommandEnd> {
-    let copying = stream::copy(events, max_output);
+    let copying = stream::copy(events, Outputs::for_command(), max_output);
     let end = match limit {
         None => copying.await?,
         Some(limit) => match timeout(limit.saturating_add(TIMEOUT_GRACE), copying).await {

@@ -5,6 +5,7 @@ mod background;
 mod boot_disk;
 mod command;
 mod demo;
+mod digest;
 mod doctor;
 mod env_file;
 mod environment;
@@ -38,6 +39,7 @@ mod start_options;
 mod stop;
 mod stream;
 mod tail;
+mod template;
 mod vm_source;
 
 use std::process::ExitCode;
@@ -58,7 +60,7 @@ fn main() -> ExitCode {
     let json = arguments.command.json();
     let runs_a_command = matches!(
         arguments.command,
-        CliCommand::Run(_) | CliCommand::Exec(_) | CliCommand::Shell(_)
+        CliCommand::Run(_) | CliCommand::Exec(_) | CliCommand::Shell(_) | CliCommand::Template(_)
     );
     let outcome = match arguments.command {
         CliCommand::Run(arguments) => run::run(arguments),
@@ -73,6 +75,7 @@ fn main() -> ExitCode {
         CliCommand::Resume(arguments) => pause::resume(arguments),
         CliCommand::Snapshot(arguments) => snapshot::snapshot(arguments),
         CliCommand::Restore(arguments) => restore::restore(arguments),
+        CliCommand::Template(arguments) => template::template(arguments),
         CliCommand::Service(arguments) => service::service(arguments),
         CliCommand::Publish(arguments) => port::publish(arguments),
         CliCommand::Cp(arguments) => files::cp(arguments),

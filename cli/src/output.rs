@@ -31,6 +31,15 @@ impl Outputs {
         Self::with(guest_colours::policy())
     }
 
+    /// The same for a command whose output all goes to standard error.
+    pub(crate) fn for_command_on_stderr() -> Self {
+        let writer = || Writer::start(io::stderr(), Output::Stderr, guest_colours::policy());
+        Self {
+            stdout: writer(),
+            stderr: writer(),
+        }
+    }
+
     /// Starts writers for the contents of a file.
     pub(crate) fn for_file() -> Self {
         Self::with(ColourPolicy::Replace)

@@ -20,6 +20,7 @@ const REPLY_TIMEOUT: Duration = Duration::from_secs(5);
 const READY_MARGIN: Duration = Duration::from_secs(30);
 
 /// The services and ports to start with the command.
+#[derive(Clone)]
 pub(crate) struct RunServices {
     /// In the order in which they are started.
     services: Vec<(String, ServiceSpec)>,

@@ -1,11 +1,11 @@
 //! User, working directory and environment of a command in the guest.
 
-use std::{ffi::OsString, fmt, path::PathBuf};
+use std::{ffi::OsString, fmt, os::unix::ffi::OsStrExt, path::PathBuf};
 
 use clap::Args;
 use vmcell::{Command, Error};
 
-use crate::env_file;
+use crate::{digest::PartsDigest, env_file};
 
 #[derive(Debug, Args)]
 pub(crate) struct StartOptions {
@@ -76,6 +76,23 @@ impl StartOptions {
 }
 
 impl StartSettings {
+    /// Adds all settings to a digest.
+    pub(crate) fn add_to(&self, digest: &mut PartsDigest) {
+        if let Some(user) = &self.user {
+            digest.add("user", user);
+        }
+        if let Some(directory) = &self.directory {
+            digest.add("directory", directory.as_bytes());
+        }
+        if self.create_directory {
+            digest.add("create directory", "");
+        }
+        for (name, value) in &self.variables {
+            digest.add("variable", name.as_bytes());
+            digest.add("value", value.as_bytes());
+        }
+    }
+
     pub(crate) fn apply_to(self, command: Command) -> Command {
         let mut command = command.envs(self.variables);
         if let Some(user) = self.user {

@@ -17,8 +17,11 @@ pub(crate) enum CopyEnd {
 
 /// Copies what a command prints to our outputs until it exits. Kills it if it
 /// prints more than `limit` bytes to one of its outputs.
-pub(crate) async fn copy(mut events: ExecStream, limit: Option<u64>) -> anyhow::Result<CopyEnd> {
-    let outputs = Outputs::for_command();
+pub(crate) async fn copy(
+    mut events: ExecStream,
+    outputs: Outputs,
+    limit: Option<u64>,
+) -> anyhow::Result<CopyEnd> {
     let end = copy_events(&mut events, &outputs, limit).await;
     // Kills the command, which must not go on while we wait for a reader.
     drop(events);

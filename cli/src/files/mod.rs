@@ -9,6 +9,7 @@ mod ls;
 mod patch;
 mod path;
 mod pulls;
+mod push_digest;
 mod pushes;
 mod stat;
 mod transfer;

@@ -3,6 +3,7 @@
 use std::{
     ffi::OsString,
     fs, io,
+    os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
 };
 
@@ -12,8 +13,8 @@ use vmcell_cli::{
     show::{Progress, Summary},
 };
 
-use super::path::WORKSPACE;
-use crate::failure::report;
+use super::{path::WORKSPACE, push_digest};
+use crate::{digest::PartsDigest, failure::report};
 
 /// Paths to copy into the workspace, checked to exist.
 #[derive(Clone, Default)]
@@ -61,6 +62,19 @@ impl Pushes {
         }
         Ok(())
     }
+
+    /// Adds names, modes and contents to a digest.
+    pub(crate) fn add_to(&self, digest: &mut PartsDigest) -> Result<(), Error> {
+        for source in &self.0 {
+            let added = source.add_to(digest);
+            added.map_err(|error| Error::BadFile {
+                what: "--push",
+                path: source.from.clone(),
+                reason: error.to_string(),
+            })?;
+        }
+        Ok(())
+    }
 }
 
 impl PushSource {
@@ -85,6 +99,19 @@ impl PushSource {
             _ => drop(fs::File::open(&from)?),
         }
         Ok(Self { from, kind })
+    }
+
+    fn add_to(&self, digest: &mut PartsDigest) -> io::Result<()> {
+        match &self.kind {
+            SourceKind::Directory => digest.add("push directory", ""),
+            // The format is in the name.
+            SourceKind::Archive => {
+                let name = self.from.file_name().unwrap_or_default();
+                digest.add("push archive", name.as_bytes());
+            }
+            SourceKind::File(name) => digest.add("push file", name.as_bytes()),
+        }
+        push_digest::add_tree(digest, &self.from)
     }
 
     async fn push(&self, vm: &Vm) -> Result<Summary, Error> {

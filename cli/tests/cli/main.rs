@@ -39,6 +39,7 @@ mod shared_vm;
 mod shell;
 mod snapshot;
 mod stop;
+mod template;
 mod terminal_output;
 mod termination;
 mod tree;
