@@ -6,6 +6,7 @@ pub(crate) use vmcell_cli::show::message::print_json;
 use vmcell_cli::show::{
     self,
     message::{self, with_causes},
+    name,
 };
 
 /// Prints an error, on standard error or as JSON on standard output.
@@ -63,6 +64,11 @@ pub(crate) fn describe(error: &Error) -> String {
         Error::Snapshot(failure @ SnapshotError::Io { source, .. }) => {
             format!("{failure}: {source}")
         }
+        Error::Snapshot(SnapshotError::Image { path, .. }) if !path.exists() => format!(
+            "the image {} of the snapshot is not there: `vmcell restore --image FILE` restores it \
+             with an image that was moved",
+            name::printable(path)
+        ),
         Error::Snapshot(failure @ SnapshotError::Differs { .. }) => format!(
             "{failure}. Take the snapshot again here; a template is made again after `vmcell \
              template rm NAME`"

@@ -1,6 +1,6 @@
 //! `vmcell snapshot` and `vmcell restore`.
 
-use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf, time::Duration};
+use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf, process::Command, time::Duration};
 
 use rustix::process::Signal;
 use serde_json::json;
@@ -178,6 +178,26 @@ fn a_vm_ends_with_its_snapshot_and_goes_on_under_its_name() {
     assert_eq!(restored.json(), json!({"sandbox_id": shared.id}));
     assert!(eventually(|| shared.process("bg").is_some()));
     shared.cli("stop", []).finish().assert_printed("");
+}
+
+#[test]
+fn an_image_that_was_moved_is_named() {
+    let (folder, path) = new_path();
+    let path = path.to_str().unwrap();
+    let [before, after] = ["before.ext4", "after.ext4"].map(|name| folder.path().join(name));
+    let image = vmcell_rootfs::recipe::base().cached().unwrap().path;
+    let mut copy = Command::new("cp");
+    let copied = copy.arg("--sparse=always").args([&image, &before]).status();
+    assert!(copied.unwrap().success());
+    let shared = SharedVm::start_with("saved-moved", &[before.to_str().unwrap()]);
+    shared.cli("snapshot", [path]).finish().assert_printed("");
+    fs::rename(&before, &after).unwrap();
+    let ended = Vmcell::new(["restore", path]).finish();
+    ended.assert_failed(125, "`vmcell restore --image FILE`");
+    let mut running = Vmcell::new(["restore", "--image", after.to_str().unwrap(), path]).start();
+    let id = running.line().trim_end().to_owned();
+    Vmcell::new(["stop", &id]).finish().assert_printed("");
+    running.finish().assert_printed("");
 }
 
 #[test]
