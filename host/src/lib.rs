@@ -73,6 +73,7 @@ mod run_folder;
 pub mod service;
 mod session;
 pub mod snapshot;
+mod socket_path;
 mod sparse;
 mod sys;
 pub mod template;

@@ -18,7 +18,8 @@ async fn main() -> anyhow::Result<()> {
         let vm = template.start().await?; // the interpreter runs already
         let python = vm.terminals().session("python", python()).await?;
         let reply = python.run(&format!("json.dumps([{number}])")).await?;
-        println!("{}: {}", vm.id(), reply.text);
+        let answer = reply.text.lines().rev().nth(1).unwrap_or_default();
+        println!("{}: {answer}", vm.id());
     }
     Ok(())
 }

@@ -3,15 +3,13 @@
 
 use std::{
     io::{self, BufRead as _, BufReader, Read as _, Write as _},
-    os::{fd::AsRawFd as _, unix::net::UnixStream},
-    path::{Path, PathBuf},
+    os::unix::net::UnixStream,
+    path::PathBuf,
     time::Duration,
 };
 
-use rustix::fs::{Mode, OFlags, open};
-
 use super::VmmControl;
-use crate::{error::Error, printable};
+use crate::{error::Error, printable, socket_path::SocketPath};
 
 /// Control over a VMM through its API.
 #[derive(Debug)]
@@ -59,7 +57,8 @@ impl ApiControl {
     /// Returns the status and the beginning of the body of the reply.
     fn exchange(&self, request: ApiRequest) -> io::Result<(u16, Vec<u8>)> {
         let ApiRequest { method, path, body } = request;
-        let mut socket = connect(&self.socket)?;
+        let address = SocketPath::open(&self.socket)?;
+        let mut socket = UnixStream::connect(address.path())?;
         socket.set_read_timeout(Some(REPLY_TIMEOUT))?;
         socket.set_write_timeout(Some(REPLY_TIMEOUT))?;
         let length = body.len();
@@ -93,14 +92,6 @@ impl ApiControl {
         reply.take(length).read_to_end(&mut body)?;
         Ok((status, body))
     }
-}
-
-/// Connects without following a symbolic link. A VMM in a jail can replace its socket
-/// by a link, which would lead this program to any other socket.
-fn connect(path: &Path) -> io::Result<UnixStream> {
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let socket = open(path, flags, Mode::empty())?;
-    UnixStream::connect(format!("/proc/self/fd/{}", socket.as_raw_fd()))
 }
 
 fn malformed(what: &str) -> io::Error {

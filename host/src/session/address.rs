@@ -1,18 +1,12 @@
-use std::{
-    fmt, io,
-    os::fd::AsRawFd,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{fmt, io, path::PathBuf, time::Duration};
 
-use rustix::fs::{Mode, OFlags, open};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::UnixStream,
     time::timeout,
 };
 
-use crate::vsock;
+use crate::{socket_path::SocketPath, vsock};
 
 /// The address at which an agent accepts connections.
 #[derive(Clone, Debug)]
@@ -62,7 +56,8 @@ impl Address {
         let connecting = async {
             match self {
                 Self::Hybrid { path, port } => {
-                    let socket = connect_to_socket(path).await?;
+                    let path = SocketPath::open(path)?;
+                    let socket = UnixStream::connect(path.path()).await?;
                     request_port(socket, *port).await
                 }
                 Self::Vsock { cid, port } => Ok(vsock::connect(*cid, *port).await?),
@@ -72,15 +67,6 @@ impl Address {
             .await
             .unwrap_or(Err(ConnectError::TimedOut))
     }
-}
-
-/// Connects to a socket without following a symbolic link. A VMM in a jail can
-/// replace its socket by a link, which would lead this program to any other
-/// socket.
-async fn connect_to_socket(path: &Path) -> io::Result<UnixStream> {
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let socket = open(path, flags, Mode::empty())?;
-    UnixStream::connect(format!("/proc/self/fd/{}", socket.as_raw_fd())).await
 }
 
 /// Requests a port: sends `CONNECT <port>` and expects `OK <number>`. The VMM
