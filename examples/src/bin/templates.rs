@@ -17,7 +17,7 @@ async fn main() -> anyhow::Result<()> {
     for number in 0..20 {
         let vm = template.start().await?; // the interpreter runs already
         let python = vm.terminals().session("python", python()).await?;
-        let reply = python.run(&format!("json.dumps([{number}])")).await?;
+        let reply = python.run(format!("json.dumps([{number}])")).await?;
         let answer = reply.text.lines().rev().nth(1).unwrap_or_default();
         println!("{}: {answer}", vm.id());
     }

@@ -107,10 +107,12 @@ impl Services {
             .collect();
         let order = start_order(&services)?;
         for (name, spec) in &services {
-            let elsewhere = spec
+            // Collected, because a lazy iterator would keep the future from being `Send`.
+            let elsewhere: Vec<_> = spec
                 .needed()
-                .filter(|need| !services.iter().any(|(other, _)| other == need));
-            if let Some(need) = self.missing(elsewhere).await? {
+                .filter(|need| !services.iter().any(|(other, _)| other == need))
+                .collect();
+            if let Some(need) = self.missing(&elsewhere).await? {
                 let name = name.clone();
                 return Err(ServiceError::UnknownNeed { name, need }.into());
             }
@@ -261,7 +263,7 @@ impl Services {
             Outcome::Failed(failure) => {
                 let reason = (failure.kind, failure.stage);
                 if reason == (FailureKind::NotFound, Stage::Service)
-                    && let Some(need) = self.missing(spec.needed()).await?
+                    && let Some(need) = self.missing(&spec.needed().collect::<Vec<_>>()).await?
                 {
                     let name = name.to_owned();
                     return Err(ServiceError::UnknownNeed { name, need }.into());
@@ -277,14 +279,14 @@ impl Services {
     }
 
     /// Returns the first of these services that does not exist.
-    async fn missing(&self, needs: impl Iterator<Item = &str>) -> Result<Option<String>, Error> {
-        let mut needs = needs.peekable();
-        if needs.peek().is_none() {
+    async fn missing(&self, needs: &[&str]) -> Result<Option<String>, Error> {
+        if needs.is_empty() {
             return Ok(None);
         }
         let list = self.list().await?;
         let known: BTreeSet<&str> = list.iter().map(|status| status.name.as_str()).collect();
-        Ok(needs.find(|need| !known.contains(need)).map(str::to_owned))
+        let missing = needs.iter().find(|need| !known.contains(*need));
+        Ok(missing.map(|need| (*need).to_owned()))
     }
 }
 

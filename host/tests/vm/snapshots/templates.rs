@@ -9,7 +9,10 @@ use std::{
     time::Instant,
 };
 
-use vmcell::{Command, LinkKind, Template};
+use vmcell::{
+    Command, LinkKind, Template, files::ManifestOptions, service::ServiceSpec,
+    terminal::TerminalOptions,
+};
 
 use super::{builder, text};
 use crate::clock::assert_clock_matches;
@@ -152,4 +155,25 @@ async fn a_named_template_is_made_again_when_it_is_made_of_something_else_or_dam
     assert_eq!(read(&third).await, "two");
     assert!(!third.path().join("touched").exists());
     assert!(Template::remove(&name).await.unwrap());
+}
+
+/// Their futures move between threads, which the compiler must be able to prove.
+#[test]
+fn a_preparation_can_use_all_of_the_library() {
+    let service = || [("web", ServiceSpec::new(Command::new("httpd")).needs("db"))];
+    let _ = Template::builder(builder()).prepare("never run", move |vm| async move {
+        vm.files().push("here", "/there").run().await?;
+        vm.files().pull("/there", "here").run().await?;
+        vm.files().manifest("", ManifestOptions::new()).await?;
+        vm.services().start_all(service()).await?;
+        vm.terminals()
+            .session("shell", TerminalOptions::new())
+            .await?
+            .run("ls")
+            .await?;
+        vm.ports().publish(80).await?;
+        vm.exec(["true"]).await?;
+        vm.snapshot("there").await?;
+        Ok(())
+    });
 }
