@@ -55,12 +55,16 @@ async fn starts(builder: &impl Fn() -> VmBuilder, template: &Template) -> Result
     let mut answers = Vec::new();
     let mut execs = Vec::new();
     let mut bares = Vec::new();
+    let (mut bare_answers, mut bare_execs) = (Vec::new(), Vec::new());
     let mut taken = Vec::new();
     let mut ready = Vec::new();
     for _ in 0..ROUNDS {
         let cold = measured(builder().start()).await?;
         let warm = measured(template.start()).await?;
-        bares.push((warm.answer, bare.start()?.start));
+        let plain = bare.start()?;
+        bares.push((warm.answer, plain.start));
+        bare_answers.push((plain.start, cold.answer));
+        bare_execs.push((plain.exec_time()?, cold.exec));
         let kept = measured(builder().warm(true).start()).await?;
         ready.push((kept.exec, cold.exec));
         pool.filled().await;
@@ -92,6 +96,18 @@ async fn starts(builder: &impl Fn() -> VmBuilder, template: &Template) -> Result
     row(
         "from a template to the result of the first exec",
         execs,
+        cold,
+        Bound::AtLeast(5.0),
+    );
+    row(
+        "plain QEMU, to the agent's answer",
+        bare_answers,
+        cold,
+        Bound::AtLeast(10.0),
+    );
+    row(
+        "plain QEMU, to the result of the first exec",
+        bare_execs,
         cold,
         Bound::AtLeast(5.0),
     );

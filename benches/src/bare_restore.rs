@@ -13,7 +13,10 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 use command_fds::{CommandFdExt, FdMapping};
 use serde_json::{Value, json};
-use vmcell_wire::{Hello, encode, reset::ResetKey};
+use vmcell_wire::{
+    CgroupLimits, Decoder, Hello, Item, PackedStringsBuf, Peer, ProcessMode, Request, Start, Stdin,
+    StreamId, encode, reset::ResetKey,
+};
 
 use crate::baseline::command_line;
 
@@ -34,9 +37,13 @@ pub struct BareTemplate {
 pub struct BareVm {
     qemu: Child,
     monitor: BufReader<UnixStream>,
+    begun: Instant,
     /// From the start of QEMU to the hello of the agent.
     pub start: Duration,
-    _sockets: Vec<UnixStream>,
+    link: UnixStream,
+    /// What the agent has sent after its hello.
+    decoder: Decoder,
+    _console: UnixStream,
 }
 
 impl Drop for BareVm {
@@ -87,7 +94,7 @@ impl BareTemplate {
             .read(true)
             .write(true)
             .open(self.folder.join("memory"))?;
-        let (mut link, their_link) = UnixStream::pair()?;
+        let (link, their_link) = UnixStream::pair()?;
         let (console, their_console) = UnixStream::pair()?;
         let (monitor, their_monitor) = UnixStream::pair()?;
         let descriptors = [
@@ -117,8 +124,11 @@ impl BareTemplate {
         let mut vm = BareVm {
             qemu,
             monitor: BufReader::new(monitor),
+            begun,
             start: Duration::ZERO,
-            _sockets: vec![console],
+            link,
+            decoder: Decoder::new(Peer::Guest),
+            _console: console,
         };
         let capabilities = json!([
             { "capability": "events", "state": true },
@@ -132,22 +142,86 @@ impl BareTemplate {
         let nonce = *b"a nonce of sixty";
         let mut hello = self.key.reset(nonce).to_vec();
         encode::hello(&mut hello, &Hello::new("bench", 1 << 20, self.boot_id))?;
-        link.write_all(&hello)?;
+        vm.link.write_all(&hello)?;
         let mut received = Vec::new();
-        let mut buffer = [0; 4096];
-        // The nonce, and some of the hello.
-        while !received.windows(16).any(|window| window == nonce) || received.len() < 40 {
-            let count = link.read(&mut buffer)?;
-            ensure!(count > 0, "QEMU ended");
-            received.extend_from_slice(&buffer[..count]);
+        let nonce_end = loop {
+            let place = received.windows(16).position(|window| window == nonce);
+            if let Some(place) = place {
+                break place + 16;
+            }
+            vm.read(&mut received)?;
+        };
+        let mut rest = received.split_off(nonce_end);
+        while !vm.decode(&rest, |item| matches!(item, Item::Hello(_)))? {
+            rest.clear();
+            vm.read(&mut rest)?;
         }
         vm.start = begun.elapsed();
-        vm._sockets.push(link);
         Ok(vm)
     }
 }
 
 impl BareVm {
+    fn read(&mut self, into: &mut Vec<u8>) -> Result<()> {
+        let mut buffer = [0; 4096];
+        let count = self.link.read(&mut buffer)?;
+        ensure!(count > 0, "QEMU ended");
+        into.extend_from_slice(&buffer[..count]);
+        Ok(())
+    }
+
+    /// Decodes bytes of the agent. Returns whether such an item is among them.
+    fn decode(&mut self, mut bytes: &[u8], is_it: impl Fn(&Item<'_>) -> bool) -> Result<bool> {
+        let mut found = false;
+        while let Some(item) = self.decoder.decode(&mut bytes)? {
+            found |= is_it(&item);
+        }
+        Ok(found)
+    }
+
+    /// Lets the processes run, and runs `/bin/true`. Returns the time from the start of
+    /// QEMU to its exit.
+    pub fn exec_time(mut self) -> Result<Duration> {
+        let (thaw, start) = (StreamId::new(1)?, StreamId::new(2)?);
+        let mut argv = PackedStringsBuf::new();
+        ensure!(argv.push(b"/bin/true"));
+        let mut frames = Vec::new();
+        encode::open(&mut frames, thaw, &Request::Thaw)?;
+        encode::open(
+            &mut frames,
+            start,
+            &Request::Start(Start {
+                ticket: 1,
+                tag: "bare",
+                argv: argv.as_packed(),
+                env: Default::default(),
+                default_env: true,
+                cwd: b"",
+                make_cwd: false,
+                user: "",
+                umask: None,
+                nice: 0,
+                rlimits: Default::default(),
+                stdin: Stdin::Empty,
+                mode: ProcessMode::Foreground,
+                timeout_ms: 0,
+                keep: 4096,
+                limits: CgroupLimits::default(),
+            }),
+        )?;
+        self.link.write_all(&frames)?;
+        let mut received = Vec::new();
+        loop {
+            received.clear();
+            self.read(&mut received)?;
+            let is_exit =
+                |item: &Item<'_>| matches!(item, Item::Close { stream, .. } if *stream == start);
+            if self.decode(&received, is_exit)? {
+                return Ok(self.begun.elapsed());
+            }
+        }
+    }
+
     fn send(&mut self, command: &Value) -> Result<()> {
         Ok(self
             .monitor

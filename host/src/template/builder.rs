@@ -123,6 +123,9 @@ impl TemplateBuilder {
         for step in &self.steps {
             (step.run)(vm.clone()).await?;
         }
+        // The first command of each copy is faster then. Not every image has this program;
+        // the attempt is enough.
+        let _ = vm.exec(["true"]).await;
         let locked = on_thread(move || locked.clear().map(|_| locked)).await?;
         let options = SnapshotOptions::new().end_vm(true);
         vm.snapshot_with(cache.path(name), options).await?;
