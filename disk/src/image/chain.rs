@@ -78,6 +78,23 @@ pub(super) fn open_chain(path: &Path, options: &OpenOptions) -> Result<Chain, Im
     Ok(chain)
 }
 
+/// Opens an image with these backing files, the lowest one last.
+pub(super) fn open_named_chain(
+    top: (&Path, Format),
+    backing: &[(PathBuf, Format)],
+    allow_in_use: bool,
+) -> Result<Chain, ImageError> {
+    if backing.len() >= MAX_LAYERS {
+        return Err(ImageError::TooManyLayers { limit: MAX_LAYERS });
+    }
+    let open = |path: &Path, format| OpenLayer::open(Source::open(path, allow_in_use)?, format);
+    let backing = backing.iter().map(|(path, format)| open(path, *format));
+    Ok(Chain {
+        top: open(top.0, top.1)?,
+        backing: backing.collect::<Result<_, _>>()?,
+    })
+}
+
 fn allowed_folders(source: &Source, options: &OpenOptions) -> Result<Vec<PathBuf>, ImageError> {
     if options.allowed.is_empty() {
         return Ok(vec![source.folder().to_owned()]);

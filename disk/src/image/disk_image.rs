@@ -1,10 +1,15 @@
-use std::{io, ops::Range, path::Path};
+use std::{
+    io,
+    ops::Range,
+    path::{Path, PathBuf},
+};
 
 use super::{
-    chain::{Chain, open_chain},
+    chain::{Chain, open_chain, open_named_chain},
     chain_walk::{ChainWalk, Content, Extent, Holes, Step},
     direct_mapped_cache::DirectMappedCache,
     error::{ImageDamage, ImageError},
+    format::Format,
     layer::{Layer, OpenLayer},
     mapping::{FileId, MappedRange, MappedRanges},
     options::OpenOptions,
@@ -37,13 +42,32 @@ impl Image {
     /// If a file cannot be read, is in use, is outside of the allowed
     /// directories, or is damaged: see [`ImageError`].
     pub fn open(path: impl AsRef<Path>, options: OpenOptions) -> Result<Self, ImageError> {
-        let chain = open_chain(path.as_ref(), &options)?;
-        Ok(Self {
+        Ok(Self::new(open_chain(path.as_ref(), &options)?))
+    }
+
+    /// Opens an image whose backing files are named here, the lowest one last. What the
+    /// files themselves say about their formats and backing files is not used. Of the
+    /// options, [`OpenOptions::allow_in_use`] counts.
+    ///
+    /// # Errors
+    ///
+    /// As for [`open`](Self::open).
+    pub fn open_layers(
+        top: (&Path, Format),
+        backing: &[(PathBuf, Format)],
+        options: OpenOptions,
+    ) -> Result<Self, ImageError> {
+        let chain = open_named_chain(top, backing, options.allow_in_use)?;
+        Ok(Self::new(chain))
+    }
+
+    fn new(chain: Chain) -> Self {
+        Self {
             size: chain.top.size,
             chain,
             tables: TableCache::new(),
             clusters: DirectMappedCache::new(DECOMPRESSED_CLUSTERS, 9),
-        })
+        }
     }
 
     /// Returns the size of the disk in bytes.

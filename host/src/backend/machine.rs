@@ -42,6 +42,8 @@ pub struct Machine {
     pub(crate) shares_memory: bool,
     /// What it continues from, if it does not boot.
     pub(crate) saved: Option<SavedMachine>,
+    /// Where the layer of a restored VM is written, if it is to have a name.
+    pub(crate) layer: Option<PathBuf>,
     /// Alters the boot file, for tests.
     #[cfg(test)]
     pub(crate) alter_boot_file: Option<fn(Vec<u8>) -> Vec<u8>>,
@@ -217,7 +219,7 @@ impl Machine {
     /// Opens the layers of its disk.
     pub(crate) fn overlay(&self) -> Result<Overlay, Error> {
         if let Some(saved) = &self.saved {
-            return Overlay::restore(saved, &self.scratch_folder);
+            return Overlay::restore(saved, &self.scratch_folder, self.layer.as_deref());
         }
         match &self.root {
             Root::Image(image) => Overlay::create(image, &self.scratch_folder),
@@ -263,6 +265,7 @@ impl Machine {
             scratch_folder: "/tmp".into(),
             shares_memory: false,
             saved: None,
+            layer: None,
             alter_boot_file: None,
         }
     }

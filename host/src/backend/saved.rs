@@ -60,7 +60,7 @@ pub enum PartKind {
 #[derive(Clone, Debug)]
 pub struct SavedMachine {
     pub(crate) vmm: VmmRecord,
-    pub(crate) parts: Vec<(PartKind, Arc<File>)>,
+    pub(crate) parts: Vec<(SavedPart, Arc<File>)>,
     pub(crate) image: Option<PathBuf>,
     pub(crate) disk_size: u64,
 }
@@ -73,7 +73,7 @@ impl SavedMachine {
 
     /// Returns whether it has a file of this kind.
     pub fn has(&self, kind: PartKind) -> bool {
-        self.parts.iter().any(|(it, _)| *it == kind)
+        self.parts.iter().any(|(part, _)| part.kind == kind)
     }
 
     /// Opens the files of a kind for reading, in the order in which they were saved. Each
@@ -82,7 +82,7 @@ impl SavedMachine {
     /// # Errors
     /// A file cannot be opened.
     pub fn open(&self, kind: PartKind) -> io::Result<Vec<File>> {
-        let files = self.parts.iter().filter(|(it, _)| *it == kind);
+        let files = self.parts.iter().filter(|(part, _)| part.kind == kind);
         let open = |file: &Arc<File>| File::open(format!("/proc/self/fd/{}", file.as_raw_fd()));
         files.map(|(_, file)| open(file)).collect()
     }

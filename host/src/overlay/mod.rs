@@ -3,7 +3,7 @@
 
 mod persistent;
 
-use std::{fs::File, os::unix::fs::FileExt as _, path::Path};
+use std::{fs::File, io, os::unix::fs::FileExt as _, path::Path};
 
 use vmcell_disk::image::write_empty_layer;
 
@@ -55,22 +55,36 @@ impl Overlay {
     /// `folder`.
     pub(crate) fn create(image: &Path, folder: &Path) -> Result<Self, Error> {
         let (image, size) = open_image(image)?;
-        Self::above(vec![BackingFile::raw(image)], size, folder)
+        let layer = tempfile::tempfile_in(folder);
+        Self::above(vec![BackingFile::raw(image)], size, layer)
     }
 
     /// Creates an empty layer above the layers of a saved VM.
-    pub(crate) fn restore(saved: &SavedMachine, folder: &Path) -> Result<Self, Error> {
+    /// It has a name if `layer` is one of a file that does not exist.
+    pub(crate) fn restore(
+        saved: &SavedMachine,
+        folder: &Path,
+        layer: Option<&Path>,
+    ) -> Result<Self, Error> {
         let layers = saved.open(PartKind::Layer);
         let layers = layers.map_err(Error::host("open the saved disk"))?;
         let mut backing: Vec<_> = layers.into_iter().map(BackingFile::qcow2).collect();
         if let Some(path) = &saved.image {
             backing.push(BackingFile::raw(open_image(path)?.0));
         }
-        Self::above(backing, saved.disk_size, folder)
+        let layer = match layer {
+            Some(path) => File::options()
+                .read(true)
+                .write(true)
+                .create_new(true)
+                .open(path),
+            None => tempfile::tempfile_in(folder),
+        };
+        Self::above(backing, saved.disk_size, layer)
     }
 
-    fn above(backing: Vec<BackingFile>, size: u64, folder: &Path) -> Result<Self, Error> {
-        let layer = tempfile::tempfile_in(folder).map_err(Error::host("make the VM's disk"))?;
+    fn above(backing: Vec<BackingFile>, size: u64, layer: io::Result<File>) -> Result<Self, Error> {
+        let layer = layer.map_err(Error::host("make the VM's disk"))?;
         write_empty_layer(&layer, size, None).map_err(Error::host("make the VM's disk"))?;
         Ok(Self {
             layer,

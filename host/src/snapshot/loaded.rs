@@ -59,7 +59,7 @@ impl LoadedSnapshot {
         };
         let parts = manifest.parts.iter().map(|part| {
             let file = folder.part(part)?;
-            Ok((part.part.kind, Arc::new(file)))
+            Ok((part.part.clone(), Arc::new(file)))
         });
         Ok(Self {
             machine: SavedMachine {

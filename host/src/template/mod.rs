@@ -35,6 +35,7 @@
 
 mod builder;
 mod cache;
+mod flatten;
 mod info;
 mod key;
 mod recent;

@@ -35,6 +35,8 @@ pub struct VmBuilder {
     pub(super) snapshot: Option<PathBuf>,
     /// A template that is started in place of booting.
     pub(super) template: Option<Arc<LoadedSnapshot>>,
+    /// Where the layer of a VM of a template is written, if it is to have a name.
+    pub(super) layer: Option<PathBuf>,
     /// The key of the template that is made of this VM.
     pub(super) template_key: Option<String>,
     pub(super) warm: bool,
@@ -65,6 +67,7 @@ impl Default for VmBuilder {
             disk: None,
             snapshot: None,
             template: None,
+            layer: None,
             template_key: None,
             warm: false,
             backing_folders: Vec::new(),

@@ -520,6 +520,7 @@ fn machine_for(
         scratch_folder: builder.scratch_folder.clone(),
         shares_memory: builder.template_key.is_some(),
         saved: None,
+        layer: None,
         #[cfg(test)]
         alter_boot_file: None,
     })
@@ -557,6 +558,7 @@ fn restored_machine(
         scratch_folder: builder.scratch_folder.clone(),
         shares_memory: false,
         saved: Some(machine.clone()),
+        layer: builder.layer.clone(),
         #[cfg(test)]
         alter_boot_file: None,
     })

@@ -1,6 +1,6 @@
 //! VMs that start from a template.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, path::PathBuf, sync::Arc};
 
 use super::{Vm, VmBuilder};
 use crate::{
@@ -37,6 +37,12 @@ impl VmBuilder {
             template: Some(template),
             ..self
         }
+    }
+
+    /// Sets where the layer of the VM is written.
+    pub(crate) fn layer(mut self, path: PathBuf) -> Self {
+        self.layer = Some(path);
+        self
     }
 
     /// Returns the key of a template of this VM, prepared in these steps.

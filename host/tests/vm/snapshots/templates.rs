@@ -10,7 +10,7 @@ use std::{
 };
 
 use vmcell::{
-    Command, LinkKind, Template, files::ManifestOptions, service::ServiceSpec,
+    Command, LinkKind, Template, Vm, files::ManifestOptions, service::ServiceSpec,
     terminal::TerminalOptions,
 };
 
@@ -176,4 +176,40 @@ fn a_preparation_can_use_all_of_the_library() {
         vm.snapshot("there").await?;
         Ok(())
     });
+}
+
+#[tokio::test]
+async fn a_flattened_template_is_a_clean_image_with_all_that_was_prepared() {
+    let template = Template::builder(builder()).prepare("writes", |vm| async move {
+        // It is only in memory, and more is written while the VM stops.
+        let script = "echo prepared > /root/file; \
+                      (i=0; while true; do i=$((i+1)); echo $i > /root/$((i % 50)); done) &";
+        vm.spawn(Command::shell(script)).await?;
+        vm.exec(["sh", "-c", "until [ -e /root/49 ]; do sleep 0.01; done"])
+            .await?;
+        Ok(())
+    });
+    let template = template.get().await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let image = folder.path().join("flat.ext4");
+    template.flatten(&image).await.unwrap();
+    let checked = std::process::Command::new("e2fsck")
+        .args(["-f", "-n"])
+        .arg(&image)
+        .output();
+    let checked = checked.unwrap();
+    assert!(checked.status.success(), "{checked:?}");
+    let vm = Vm::builder()
+        .image(&image)
+        .memory_mib(128)
+        .start()
+        .await
+        .unwrap();
+    assert_eq!(
+        text(&vm, "cat /root/file; ls /root/49").await,
+        "prepared\n/root/49"
+    );
+    let error = template.flatten(&image).await.unwrap_err();
+    assert_eq!(error.code(), "disk", "{error}");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
 }
