@@ -25,7 +25,7 @@ mod saved;
 mod transport;
 mod version;
 
-use std::fmt;
+use std::{fmt, path::PathBuf};
 
 pub use cloud_hypervisor::CloudHypervisor;
 pub use control::{Feature, VmmControl};
@@ -63,6 +63,12 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// [`VmBuilder::allow_host_compat`](crate::VmBuilder::allow_host_compat).
     fn is_vm(&self) -> bool {
         true
+    }
+
+    /// Returns the program that it runs VMs with, if it is a file. A
+    /// [template](crate::template) is made again when that has changed.
+    fn program(&self) -> Option<PathBuf> {
+        None
     }
 
     /// Starts the VM. It ends when the returned [`Vmm`] is dropped.

@@ -114,16 +114,18 @@ impl Backends {
         })
     }
 
-    /// Returns what the backend can do that has this name, or that would be chosen.
-    pub(crate) async fn features(&self, name: Option<&str>, host_compat: bool) -> Vec<Feature> {
+    /// Returns the backend that a VM would run on, and what it can do.
+    pub(crate) async fn chosen(
+        &self,
+        name: Option<&str>,
+        host_compat: bool,
+    ) -> Result<(Arc<dyn Backend>, Vec<Feature>), Error> {
         let backend = match name {
-            Some(name) if name != "auto" => self.get(name, host_compat).await.ok(),
-            _ => self.choose(host_compat).await.ok().map(|(it, _)| it),
+            Some(name) if name != "auto" => self.get(name, host_compat).await?,
+            _ => self.choose(host_compat).await?.0,
         };
-        match backend {
-            Some(backend) => guarded_call::health(&backend).await.features,
-            None => Vec::new(),
-        }
+        let features = guarded_call::health(&backend).await.features;
+        Ok((backend, features))
     }
 
     fn names(&self) -> String {

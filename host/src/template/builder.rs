@@ -149,9 +149,10 @@ impl TemplateBuilder {
     }
 
     async fn key(&self) -> Result<String, Error> {
+        let backend = self.vm.backend_with_snapshots().await?;
         let vm = self.vm.clone();
         let steps: Vec<_> = self.steps.iter().map(|step| step.key.clone()).collect();
-        on_thread(move || vm.template_key(&steps)).await
+        on_thread(move || vm.template_key(&*backend, &steps)).await
     }
 }
 

@@ -6,7 +6,7 @@ use super::{Vm, VmBuilder};
 use crate::{
     acceleration::AccelerationChoice,
     agent,
-    backend::Feature,
+    backend::{Backend, Feature},
     error::Error,
     link::LinkKind,
     locate,
@@ -45,8 +45,12 @@ impl VmBuilder {
         self
     }
 
-    /// Returns the key of a template of this VM, prepared in these steps.
-    pub(crate) fn template_key(&self, steps: &[String]) -> Result<String, Error> {
+    /// Returns the key of a template of this VM on this backend, prepared in these steps.
+    pub(crate) fn template_key(
+        &self,
+        backend: &dyn Backend,
+        steps: &[String],
+    ) -> Result<String, Error> {
         let Some(image) = &self.image else {
             return Err(Error::Invalid(
                 "a template needs a VM that boots from an image".to_owned(),
@@ -63,18 +67,20 @@ impl VmBuilder {
         let mut parts = KeyParts::default();
         parts.add("vmcell", env!("CARGO_PKG_VERSION").as_bytes());
         let machine = format!(
-            "{} {} {acceleration} {} {:?} {:?}",
+            "{} {} {} {acceleration} {} {:?}",
+            backend.name(),
             self.vcpus,
             self.memory_mib,
             self.randomise_addresses,
-            self.kernel_arguments,
-            self.backend
+            self.kernel_arguments
         );
         parts.add("machine", machine.as_bytes());
         parts.add("agent", &agent);
         let kernel = locate::kernel(self.kernel.as_deref())?;
-        for (name, path) in [("kernel", &kernel), ("image", image)] {
-            let added = parts.add_file(name, path);
+        let files = [("kernel", kernel), ("image", image.clone())].into_iter();
+        let program = backend.program().map(|program| ("VMM", program));
+        for (name, path) in files.chain(program) {
+            let added = parts.add_file(name, &path);
             added.map_err(|error| Error::BadFile {
                 what: name,
                 path: path.clone(),
@@ -87,18 +93,29 @@ impl VmBuilder {
         Ok(parts.key())
     }
 
+    /// Returns the backend that it would run on, if that can take snapshots.
+    pub(crate) async fn backend_with_snapshots(&self) -> Result<Arc<dyn Backend>, Error> {
+        let chosen = self
+            .backends
+            .chosen(self.backend.as_deref(), self.host_compat);
+        let (backend, features) = chosen.await?;
+        match features.contains(&Feature::Snapshot) {
+            true => Ok(backend),
+            false => Err(Error::BackendLacks {
+                backend: backend.name().to_owned(),
+                feature: Feature::Snapshot,
+                remedy: "choose the backend qemu",
+            }),
+        }
+    }
+
     /// Returns whether the VM can be started from a template.
     async fn can_be_warm(&self) -> bool {
         let is_plain = self.image.is_some()
             && self.disk.is_none()
             && self.directory.is_none()
             && matches!(self.link, None | Some(LinkKind::Serial));
-        is_plain
-            && self
-                .backends
-                .features(self.backend.as_deref(), self.host_compat)
-                .await
-                .contains(&Feature::Snapshot)
+        is_plain && self.backend_with_snapshots().await.is_ok()
     }
 }
 

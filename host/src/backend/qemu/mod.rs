@@ -62,7 +62,7 @@ impl Qemu {
         self
     }
 
-    fn program(&self) -> Result<PathBuf, Error> {
+    fn locate(&self) -> Result<PathBuf, Error> {
         locate::qemu(self.program.as_deref())
     }
 }
@@ -73,7 +73,7 @@ impl Backend for Qemu {
     }
 
     fn health(&self) -> BackendHealth {
-        match self.program() {
+        match self.locate() {
             Ok(program) => {
                 let choice = AccelerationChoice::detect();
                 BackendHealth::available(format!(
@@ -89,6 +89,10 @@ impl Backend for Qemu {
         }
     }
 
+    fn program(&self) -> Option<PathBuf> {
+        self.locate().ok()
+    }
+
     /// Everything that QEMU uses is a descriptor that it inherits: unnamed
     /// sockets and unnamed files. So other processes cannot find them, and a
     /// crash leaves nothing to clean up. Where a link needs sockets with an
@@ -99,7 +103,7 @@ impl Backend for Qemu {
         let (stderr, vmm_stderr) = pair()?;
         let (control, vmm_control) = pair()?;
         let qmp = Qmp::new(control).map_err(Error::host("make a socket pair"))?;
-        let program = self.program()?;
+        let program = self.locate()?;
         let kernel = match machine.saved() {
             None => Some(machine.kernel()?),
             Some(_) => None,
