@@ -35,6 +35,8 @@ pub(super) struct PauseControl {
     pub(super) session: Arc<Session>,
     /// Whether the processes of the guest are frozen as well.
     pub(super) is_frozen: Arc<AtomicBool>,
+    /// Whether the VM is paused only because it was saved.
+    pub(super) is_paused_by_save: Arc<AtomicBool>,
 }
 
 /// A request to pause, resume or save the VM.
@@ -49,6 +51,8 @@ pub(super) enum Change {
     Pause(WhilePaused),
     Resume,
     Save(SaveJob),
+    /// Resume a VM that is paused only because it was saved.
+    ResumeSaved,
 }
 
 /// What is being done.
@@ -76,6 +80,7 @@ impl Pauser {
             vmm: Arc::new(Mutex::new(control)),
             session: session.clone(),
             is_frozen: Arc::default(),
+            is_paused_by_save: Arc::default(),
         });
         Self {
             control,
@@ -101,7 +106,18 @@ impl Pauser {
 
     fn start(&mut self, request: PauseRequest, state: VmState) {
         let PauseRequest { change, reply } = request;
+        let is_paused_by_save = |control: &PauseControl| {
+            let by_save = &control.is_paused_by_save;
+            by_save.load(Ordering::Relaxed)
+        };
+        let change = match change {
+            Change::ResumeSaved if self.control.as_ref().is_ok_and(is_paused_by_save) => {
+                Change::Resume
+            }
+            change => change,
+        };
         let result = match (change, state) {
+            (Change::ResumeSaved, _) => Ok(()),
             (change @ Change::Pause(_), VmState::Running)
             | (change @ Change::Resume, VmState::Paused | VmState::Stopping)
             | (change @ Change::Save(_), VmState::Running | VmState::Paused) => {
@@ -115,6 +131,9 @@ impl Pauser {
                 }
             }
             (Change::Pause(requests), VmState::Paused) => {
+                if let Ok(control) = &self.control {
+                    control.is_paused_by_save.store(false, Ordering::Relaxed);
+                }
                 self.session.pause(requests == WhilePaused::Fail);
                 Ok(())
             }
@@ -132,7 +151,7 @@ impl Pauser {
         let lacks = |remedy: &&'static str| Error::BackendLacks {
             backend: self.backend.clone(),
             feature: match change {
-                Change::Pause(_) | Change::Resume => Feature::Pause,
+                Change::Pause(_) | Change::Resume | Change::ResumeSaved => Feature::Pause,
                 Change::Save(_) => Feature::Snapshot,
             },
             remedy,
@@ -141,7 +160,9 @@ impl Pauser {
         Ok(tokio::spawn(async move {
             match change {
                 Change::Pause(requests) => Done::new(Event::Paused, control.pause(requests).await),
-                Change::Resume => Done::new(Event::Resumed, control.resume().await),
+                Change::Resume | Change::ResumeSaved => {
+                    Done::new(Event::Resumed, control.resume().await)
+                }
                 Change::Save(job) => saving::save(&control, job, is_paused).await,
             }
         }))
@@ -188,6 +209,7 @@ impl PauseControl {
     /// Lets the VM and its processes run, and sets its clock.
     pub(super) async fn resume(&self) -> Result<(), Error> {
         self.on_vmm(|vmm| vmm.resume()).await?;
+        self.is_paused_by_save.store(false, Ordering::Relaxed);
         self.go_on().await;
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Saves a VM into the folder of a snapshot.
 
-use std::{path::PathBuf, sync::atomic::Ordering, time::Duration};
+use std::{sync::atomic::Ordering, time::Duration};
 
 use tokio::{sync::oneshot, time::Instant};
 
@@ -9,13 +9,14 @@ use super::{
     pauser::{Done, PauseControl},
     state::Event,
 };
-use crate::{backend::SavedVm, error::Error};
+use crate::{backend::SavedVm, error::Error, snapshot::PartialSnapshot};
 
 /// A request to save the VM.
 #[derive(Debug)]
 pub(super) struct SaveJob {
-    /// Where its files are written.
-    pub(super) folder: PathBuf,
+    /// Where its files are written. It is kept here, so that it is not removed while it is
+    /// written.
+    pub(super) snapshot: PartialSnapshot,
     /// Whether the VM is paused afterwards.
     pub(super) stay_paused: bool,
     /// Where the result is wanted.
@@ -25,6 +26,7 @@ pub(super) struct SaveJob {
 /// A VM that was saved.
 #[derive(Debug)]
 pub(super) struct Saved {
+    pub(super) snapshot: PartialSnapshot,
     pub(super) vm: SavedVm,
     /// How long its processors stood still.
     pub(super) pause: Duration,
@@ -33,7 +35,7 @@ pub(super) struct Saved {
 /// Saves the VM. It goes on afterwards, unless it was paused before or is to be.
 pub(super) async fn save(control: &PauseControl, job: SaveJob, is_paused: bool) -> Done {
     let SaveJob {
-        folder,
+        snapshot,
         stay_paused,
         saved: reply,
     } = job;
@@ -53,6 +55,7 @@ pub(super) async fn save(control: &PauseControl, job: SaveJob, is_paused: bool) 
             };
         }
     };
+    let folder = snapshot.folder().to_owned();
     let saved = control.on_vmm(move |vmm| vmm.save(&folder)).await;
     let stays_paused = is_paused || (stay_paused && saved.is_ok());
     let resumed = match stays_paused {
@@ -61,6 +64,9 @@ pub(super) async fn save(control: &PauseControl, job: SaveJob, is_paused: bool) 
     };
     let pause = started.elapsed();
     let event = (stays_paused || resumed.is_err()).then_some(Event::Paused);
+    if stays_paused && !is_paused {
+        control.is_paused_by_save.store(true, Ordering::Relaxed);
+    }
     if event.is_none() {
         control.go_on().await;
     }
@@ -68,7 +74,11 @@ pub(super) async fn save(control: &PauseControl, job: SaveJob, is_paused: bool) 
     Done {
         result: saved.map(|vm| {
             // Fails if nobody waits for it any more.
-            let _ = reply.send(Saved { vm, pause });
+            let _ = reply.send(Saved {
+                snapshot,
+                vm,
+                pause,
+            });
         }),
         event,
     }
@@ -78,7 +88,11 @@ pub(super) async fn save(control: &PauseControl, job: SaveJob, is_paused: bool) 
 /// were stopped.
 async fn stand_still(control: &PauseControl, is_paused: bool) -> Result<Instant, Error> {
     if control.is_frozen.load(Ordering::Relaxed) {
-        return Ok(Instant::now());
+        // It was saved in this pause already. QEMU saves a VM again only if it has run.
+        control.on_vmm(|vmm| vmm.resume()).await?;
+        let started = Instant::now();
+        control.on_vmm(|vmm| vmm.pause()).await?;
+        return Ok(started);
     }
     // Only a guest that runs can freeze its processes.
     if is_paused {

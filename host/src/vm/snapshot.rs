@@ -94,30 +94,50 @@ pub(super) async fn take(
     path: PathBuf,
     options: SnapshotOptions,
 ) -> Result<SnapshotReport, Error> {
-    let partial = on_thread(move || Ok(PartialSnapshot::create(&path)?)).await?;
+    let snapshot = on_thread(move || Ok(PartialSnapshot::create(&path)?)).await?;
+    // A VM that is to end stands still until the snapshot is whole.
+    let resuming = options.end_vm.then(|| ResumeOnDrop(requests.clone()));
     let (saved, saving) = oneshot::channel();
     let job = SaveJob {
-        folder: partial.folder().to_owned(),
+        snapshot,
         stay_paused: options.end_vm,
         saved,
     };
     change(requests, Change::Save(job)).await?;
-    let Ok(Saved { vm, pause }) = saving.await else {
+    let Ok(saved) = saving.await else {
         return Err(Error::Gone(End::Died));
     };
     let facts = facts.ok_or_else(Error::unexpected_reply)?;
-    let finishing = move || Ok(partial.finish(facts.record(), vm, options.compress)?);
+    let Saved {
+        snapshot,
+        vm,
+        pause,
+    } = saved;
+    let finishing = move || Ok(snapshot.finish(facts.record(), vm, options.compress)?);
     let finished = on_thread(finishing).await;
-    if options.end_vm {
-        match finished {
-            Ok(_) => drop(requests.send(DriverRequest::Kill)),
-            Err(_) => change(requests, Change::Resume).await?,
-        }
+    if options.end_vm && finished.is_ok() {
+        // The driver takes it before the request to resume.
+        let _ = requests.send(DriverRequest::Kill);
     }
+    drop(resuming);
     Ok(SnapshotReport {
         pause,
         bytes: finished?,
     })
+}
+
+/// Resumes a VM that is paused only because it was saved, also if the future that saves it
+/// is dropped.
+struct ResumeOnDrop(mpsc::UnboundedSender<DriverRequest>);
+
+impl Drop for ResumeOnDrop {
+    fn drop(&mut self) {
+        // Fails only if the driver has ended, and the VM with it.
+        let _ = self.0.send(DriverRequest::Pause(PauseRequest {
+            change: Change::ResumeSaved,
+            reply: None,
+        }));
+    }
 }
 
 /// Has the driver make a change.

@@ -19,7 +19,7 @@ use super::{
     snapshot,
 };
 use crate::{
-    acceleration::AccelerationChoice,
+    acceleration::{Acceleration, AccelerationChoice},
     agent,
     attach::{
         AttachSocket, BaselineSlot, ChangeResult, ControlRequest, OwnedVm, VmName, VmSummary,
@@ -35,7 +35,9 @@ use crate::{
     random::random_bytes,
     run_folder::{RunFolder, sweep},
     session::{Address, Link, LinkError, Route, Session},
-    snapshot::{AgentRecord, GuestRecord, LoadedSnapshot, SnapshotOptions, SnapshotReport},
+    snapshot::{
+        AgentRecord, GuestRecord, LoadedSnapshot, SnapshotError, SnapshotOptions, SnapshotReport,
+    },
 };
 
 /// Resources of a backend, to be dropped when the VM has ended.
@@ -539,6 +541,14 @@ fn restored_machine(
         ));
     }
     let LoadedSnapshot { guest, machine } = snapshot;
+    let here = AccelerationChoice::detect().acceleration;
+    if (guest.acceleration, here) == (Acceleration::Kvm, Acceleration::Tcg) {
+        return Err(Error::Snapshot(SnapshotError::Differs {
+            what: "the acceleration",
+            saved: guest.acceleration.to_string(),
+            here: here.to_string(),
+        }));
+    }
     let image = machine.image.clone().or_else(|| builder.snapshot.clone());
     let own_name = || format!("vmcell-{}", hex::encode(&secrets.boot_id[..6]));
     Ok(Machine {

@@ -39,6 +39,21 @@ impl Folder {
         self.0.path().join("snapshot")
     }
 
+    /// Waits until nothing is written any more: there is the snapshot, or nothing.
+    async fn no_longer_partial(&self) {
+        let is_partial = || {
+            let mut entries = std::fs::read_dir(self.0.path()).unwrap();
+            entries.any(|entry| entry.unwrap().file_name() != "snapshot")
+        };
+        let waiting = async {
+            while is_partial() {
+                tokio::task::yield_now().await;
+            }
+        };
+        let limit = Duration::from_secs(60);
+        tokio::time::timeout(limit, waiting).await.unwrap();
+    }
+
     /// Asserts that nothing is left in the folder but the snapshot.
     fn assert_clean(&self, is_there: bool) {
         let names: Vec<_> = std::fs::read_dir(self.0.path())
@@ -243,6 +258,7 @@ async fn a_vm_that_dies_while_it_is_saved_leaves_nothing() {
     };
     let (saved, ()) = tokio::join!(saving, killing);
     saved.unwrap_err();
+    folder.no_longer_partial().await;
     folder.assert_clean(false);
 }
 
@@ -283,4 +299,31 @@ async fn a_full_disk_leaves_nothing_and_the_vm_goes_on() {
     }
     let unmounted = std::process::Command::new("umount").arg(path).status();
     assert!(unmounted.unwrap().success());
+}
+
+#[tokio::test]
+async fn a_snapshot_that_nobody_waits_for_leaves_the_vm_running() {
+    let vm = start().await;
+    let end = SnapshotOptions::new().end_vm(true);
+    // However far it has got.
+    for wait in [0, 1, 5, 20, 50, 100, 150] {
+        let folder = Folder::new();
+        let saving = vm.snapshot_with(folder.path(), end);
+        let limit = Duration::from_millis(wait);
+        if tokio::time::timeout(limit, saving).await.is_ok() {
+            break;
+        }
+        assert_eq!(text(&vm, "echo here").await, "here");
+        assert_eq!(vm.state(), VmState::Running);
+        folder.no_longer_partial().await;
+    }
+    // One that was paused before stays so.
+    let vm = start().await;
+    vm.pause().await.unwrap();
+    let folder = Folder::new();
+    let saving = vm.snapshot_with(folder.path(), end);
+    let _ = tokio::time::timeout(Duration::from_millis(5), saving).await;
+    let other = Folder::new();
+    vm.snapshot(other.path()).await.unwrap();
+    assert_eq!(vm.state(), VmState::Paused);
 }
