@@ -9,7 +9,10 @@ mod vhost_device;
 use std::{
     fs::File,
     io::{self, Read as _},
-    os::{fd::OwnedFd, unix::net::UnixStream, unix::process::CommandExt},
+    os::{
+        fd::{AsRawFd as _, OwnedFd},
+        unix::{net::UnixStream, process::CommandExt},
+    },
     path::PathBuf,
     process::{Command, Stdio},
 };
@@ -216,15 +219,17 @@ fn memory(machine: &Machine) -> io::Result<Memory> {
     Ok(Memory::Shared(file))
 }
 
-/// Returns the files of a disk, to be saved.
+/// Opens the files of a disk once more, to be saved. Not even a copy of the descriptors that
+/// QEMU inherits stays here: the lock of a disk that is kept must end with QEMU.
 fn disk_files(disk: &Overlay) -> io::Result<DiskFiles> {
+    let open = |file: &File| File::open(format!("/proc/self/fd/{}", file.as_raw_fd()));
     let mut files = DiskFiles {
-        layers: vec![disk.layer.try_clone()?],
+        layers: vec![open(&disk.layer)?],
         image: None,
         size: disk.size,
     };
     for backing in &disk.backing {
-        let file = backing.file.try_clone()?;
+        let file = open(&backing.file)?;
         match backing.format {
             "raw" => files.image = Some(file),
             _ => files.layers.push(file),

@@ -11,7 +11,12 @@ use vmcell::{
     snapshot::{SnapshotError, SnapshotOptions},
 };
 
-use crate::{base, clock::assert_clock_matches, processes::VmmProcess};
+use crate::{
+    base,
+    clock::assert_clock_matches,
+    disk::{builder_on, new_disk, open_disk},
+    processes::VmmProcess,
+};
 
 /// Returns a builder with the default link, whatever link the other tests use.
 fn builder() -> VmBuilder {
@@ -326,4 +331,30 @@ async fn a_snapshot_that_nobody_waits_for_leaves_the_vm_running() {
     let other = Folder::new();
     vm.snapshot(other.path()).await.unwrap();
     assert_eq!(vm.state(), VmState::Paused);
+}
+
+#[tokio::test]
+async fn a_vm_whose_disk_is_kept_can_be_saved_and_keeps_its_disk() {
+    let (_disks, disk) = new_disk();
+    let vm = builder_on(&disk)
+        .link(LinkKind::Serial)
+        .start()
+        .await
+        .unwrap();
+    text(&vm, "echo before > /root/file").await;
+    let folder = Folder::new();
+    vm.snapshot(folder.path()).await.unwrap();
+    // Nobody else gets the disk meanwhile.
+    assert!(open_disk(&disk).is_err());
+    text(&vm, "echo after > /root/file").await;
+    vm.stop().await.unwrap();
+    let kept = || open_disk(&disk).unwrap().read("root/file").unwrap();
+    assert_eq!(kept(), b"after\n");
+    // The copy has a disk of its own.
+    let copy = Vm::restore(folder.path()).await.unwrap();
+    assert!(!copy.keeps_disk());
+    let before = text(&copy, "cat /root/file; echo copy > /root/file").await;
+    assert_eq!(before, "before");
+    copy.stop().await.unwrap();
+    assert_eq!(kept(), b"after\n");
 }
