@@ -28,6 +28,9 @@ pub(super) struct ApiRequest {
     pub(super) body: &'static str,
 }
 
+/// What to do about a VM that has no API.
+pub(super) const NO_API_REMEDY: &str = "enable its API with `with_api`, or choose the backend qemu";
+
 /// How long the VMM may take to reply.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(10);
 

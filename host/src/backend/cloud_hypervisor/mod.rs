@@ -19,7 +19,7 @@ use std::{
 use self::arguments::Parts;
 use super::{
     AgentTransport, Backend, BackendHealth, Feature, Launched, Machine, Vmm,
-    http_api::{ApiControl, ApiRequest},
+    http_api::{ApiControl, ApiRequest, NO_API_REMEDY},
     kvm::{check_kvm, require_kvm},
     raw_disk::raw_disk,
     version::Version,
@@ -145,7 +145,7 @@ impl Backend for CloudHypervisor {
                 pause: PAUSE,
                 resume: RESUME,
             }),
-            None => launched,
+            None => launched.no_control(NO_API_REMEDY),
         })
     }
 }

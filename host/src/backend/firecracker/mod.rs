@@ -29,7 +29,7 @@ use self::config::{Paths, config, instance_id};
 pub use self::jail::Jail;
 use super::{
     AgentTransport, Backend, BackendHealth, Feature, Launched, Machine, Vmm,
-    http_api::{ApiControl, ApiRequest},
+    http_api::{ApiControl, ApiRequest, NO_API_REMEDY},
     kvm::{check_kvm, require_kvm},
     machine::memfd_with,
     raw_disk::raw_disk,
@@ -208,7 +208,7 @@ impl Backend for Firecracker {
                 pause: PAUSE,
                 resume: RESUME,
             }),
-            false => launched,
+            false => launched.no_control(NO_API_REMEDY),
         })
     }
 }
