@@ -62,6 +62,7 @@ mod initramfs;
 mod json;
 mod link;
 mod locate;
+mod on_thread;
 mod overlay;
 mod pool;
 pub mod port;

@@ -15,8 +15,8 @@
 //! ```
 //!
 //! The key is known only to the host and the agent, and is random for each boot
-//! and for each [`Renew`](crate::Renew); the nonce is random for each reset. So no payload contains one by chance, and
-//! nobody else can forge one.
+//! and for each [`Renew`](crate::Renew); the nonce is random for each reset. So no
+//! payload contains one by chance, and nobody else can forge one.
 
 /// The size of a [`ResetKey`] and of a [`Nonce`], in bytes.
 pub const RESET_PART: usize = 16;

@@ -205,6 +205,5 @@ impl Template {
 async fn on_thread<T: Send + 'static>(
     run: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
-    let done = tokio::task::spawn_blocking(run).await;
-    done.unwrap_or_else(|error| Err(Error::host("use a template")(std::io::Error::other(error))))
+    crate::on_thread::on_thread("use a template", run).await
 }

@@ -173,7 +173,7 @@ impl VmBuilder {
     }
 
     /// Starts the VM from a [template](crate::template) of this configuration, which
-    /// takes a tenth of the time of a boot or less. The template is made if it is not
+    /// takes a fraction of the time of a boot. The template is made if it is not
     /// there: that takes as long as a boot, and some hundred milliseconds.
     ///
     /// A VM that cannot be started so boots as usual: one with a [disk](Self::disk) of

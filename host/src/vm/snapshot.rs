@@ -1,9 +1,6 @@
 use std::path::{Path, PathBuf};
 
-use tokio::{
-    sync::{mpsc, oneshot},
-    task::spawn_blocking,
-};
+use tokio::sync::{mpsc, oneshot};
 
 use super::{
     End, Vm, VmBuilder, attached,
@@ -15,6 +12,7 @@ use super::{
 };
 use crate::{
     error::Error,
+    on_thread::on_thread,
     snapshot::{PartialSnapshot, SnapshotOptions, SnapshotReport},
 };
 
@@ -87,6 +85,9 @@ impl Vm {
     }
 }
 
+/// What blocking work is done for.
+const DOING: &str = "take a snapshot";
+
 /// Takes a snapshot of a VM with this driver.
 pub(super) async fn take(
     requests: &mpsc::UnboundedSender<DriverRequest>,
@@ -94,7 +95,7 @@ pub(super) async fn take(
     path: PathBuf,
     options: SnapshotOptions,
 ) -> Result<SnapshotReport, Error> {
-    let snapshot = on_thread(move || Ok(PartialSnapshot::create(&path)?)).await?;
+    let snapshot = on_thread(DOING, move || Ok(PartialSnapshot::create(&path)?)).await?;
     // A VM that is to end stands still until the snapshot is whole.
     let resuming = options.end_vm.then(|| ResumeOnDrop(requests.clone()));
     let (saved, saving) = oneshot::channel();
@@ -114,7 +115,7 @@ pub(super) async fn take(
         pause,
     } = saved;
     let finishing = move || Ok(snapshot.finish(facts.record(), vm, options.compress)?);
-    let finished = on_thread(finishing).await;
+    let finished = on_thread(DOING, finishing).await;
     if options.end_vm && finished.is_ok() {
         // The driver takes it before the request to resume.
         let _ = requests.send(DriverRequest::Kill);
@@ -150,12 +151,4 @@ pub(super) async fn change(
     // Fails only if the driver has ended, and the VM with it.
     let _ = requests.send(DriverRequest::Pause(PauseRequest { change, reply }));
     replied.await.unwrap_or(Err(Error::Gone(End::Died)))
-}
-
-/// Runs what may block on a thread for it.
-async fn on_thread<T: Send + 'static>(
-    run: impl FnOnce() -> Result<T, Error> + Send + 'static,
-) -> Result<T, Error> {
-    let done = spawn_blocking(run).await;
-    done.unwrap_or_else(|error| Err(Error::host("take a snapshot")(std::io::Error::other(error))))
 }

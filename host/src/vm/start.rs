@@ -32,6 +32,7 @@ use crate::{
     error::{BootFailure, Error},
     hex,
     link::{LinkChoice, LinkKind},
+    on_thread::on_thread,
     random::random_bytes,
     run_folder::{RunFolder, sweep},
     session::{Address, Link, LinkError, Route, Session},
@@ -386,11 +387,10 @@ async fn load_snapshot(builder: &VmBuilder) -> Result<Option<Arc<LoadedSnapshot>
         return Ok(None);
     };
     let image = builder.image.clone();
-    let loading =
-        tokio::task::spawn_blocking(move || LoadedSnapshot::open(&path, image.as_deref()));
-    let loaded = loading.await.map_err(std::io::Error::other);
-    let loaded = loaded.map_err(Error::host("load the snapshot"))??;
-    Ok(Some(Arc::new(loaded)))
+    let loaded = on_thread("load the snapshot", move || {
+        Ok(LoadedSnapshot::open(&path, image.as_deref())?)
+    });
+    Ok(Some(Arc::new(loaded.await?)))
 }
 
 /// Waits until the agent answers. Kills the VM if it does not.
