@@ -99,7 +99,7 @@ pub enum Error {
 
     /// The backend of the VM cannot do this with a VM. Its
     /// [health](crate::backend::Backend::health) lists what it can do.
-    #[error("the backend {backend} cannot {feature} a VM: {remedy}")]
+    #[error("the backend {backend} cannot {feature}: {remedy}")]
     BackendLacks {
         /// The name of the backend.
         backend: String,

@@ -6,7 +6,9 @@
 //! whether another process holds one of the conflicting bytes. This module does
 //! the same in the same order, as a reader that allows no writers or as the
 //! only writer. Of two processes that start at the same time, at least one is
-//! refused. Other VMMs lock the whole file, with fcntl(2) or flock(2).
+//! refused. Other VMMs lock the whole file, with fcntl(2) or flock(2). As the only
+//! writer this module checks that nobody has the whole file locked, and then locks it
+//! so that nobody else can lock it exclusively.
 //!
 //! The locks belong to the open file description. A VMM that inherits the
 //! descriptor holds them too, and does not conflict with itself.

@@ -39,6 +39,21 @@ pub trait VmmControl: fmt::Debug + Send {
             reason: "the backend cannot: choose the backend qemu".to_owned(),
         })
     }
+
+    /// Makes the VM, which is paused, write to a new layer of its disk, a new file at
+    /// `path`, whose backing file is the layer that it has written to until now. That is
+    /// not written any more, and can be opened by others. It stays paused.
+    ///
+    /// # Errors
+    /// [`Error::Disk`], [`Error::Control`]: the disk is as before, and no file is left
+    /// behind. By default it cannot be done.
+    fn switch_disk(&mut self, path: &Path) -> Result<(), Error> {
+        let _ = path;
+        Err(Error::Control {
+            doing: "switch the disk of the VM",
+            reason: "the backend cannot: choose the backend qemu".to_owned(),
+        })
+    }
 }
 
 /// What not every backend can do with a VM.
@@ -49,20 +64,27 @@ pub enum Feature {
     Pause,
     /// Take a [snapshot](crate::Vm::snapshot) of it, and restore that.
     Snapshot,
+    /// [Switch its disk](crate::Vm::switch_disk) to a new layer.
+    SwitchDisk,
 }
 
 impl Feature {
-    /// Returns a name that never changes: `pause`, `snapshot`.
+    /// Returns a name that never changes: `pause`, `snapshot`, `switch-disk`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Pause => "pause",
             Self::Snapshot => "snapshot",
+            Self::SwitchDisk => "switch-disk",
         }
     }
 }
 
 impl fmt::Display for Feature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        f.write_str(match self {
+            Self::Pause => "pause a VM",
+            Self::Snapshot => "take a snapshot of a VM",
+            Self::SwitchDisk => "switch the disk of a VM",
+        })
     }
 }

@@ -3,6 +3,7 @@
 mod attached;
 mod builder;
 mod clock;
+mod disk_switch;
 mod driver;
 mod end;
 mod facts;
@@ -19,6 +20,7 @@ mod power_off;
 mod requests;
 mod saving;
 mod snapshot;
+mod standstill;
 mod start;
 mod state;
 mod stream;

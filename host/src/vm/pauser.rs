@@ -12,14 +12,17 @@ use tokio::{
     task::{JoinHandle, spawn_blocking},
 };
 
-use super::{VmEnd, VmState, WhilePaused, clock, freeze, saving, saving::SaveJob, state::Event};
+use super::{
+    VmEnd, VmState, WhilePaused, clock, disk_switch, disk_switch::SwitchJob, freeze, saving,
+    saving::SaveJob, state::Event,
+};
 use crate::{
     backend::{Feature, VmmControl},
     error::Error,
     session::Session,
 };
 
-/// Pauses, resumes and saves a VM, one request after the other.
+/// Pauses, resumes and saves a VM and switches its disk, one request after the other.
 pub(super) struct Pauser {
     control: Result<PauseControl, &'static str>,
     backend: String,
@@ -39,7 +42,7 @@ pub(super) struct PauseControl {
     pub(super) is_paused_by_save: Arc<AtomicBool>,
 }
 
-/// A request to pause, resume or save the VM.
+/// A request to pause, resume or save the VM, or to switch its disk.
 pub(super) struct PauseRequest {
     pub(super) change: Change,
     /// Where the result is wanted.
@@ -51,6 +54,7 @@ pub(super) enum Change {
     Pause(WhilePaused),
     Resume,
     Save(SaveJob),
+    SwitchDisk(SwitchJob),
     /// Resume a VM that is paused only because it was saved.
     ResumeSaved,
 }
@@ -120,7 +124,10 @@ impl Pauser {
             (Change::ResumeSaved, _) => Ok(()),
             (change @ Change::Pause(_), VmState::Running)
             | (change @ Change::Resume, VmState::Paused | VmState::Stopping)
-            | (change @ Change::Save(_), VmState::Running | VmState::Paused) => {
+            | (
+                change @ (Change::Save(_) | Change::SwitchDisk(_)),
+                VmState::Running | VmState::Paused,
+            ) => {
                 let is_paused = state == VmState::Paused;
                 match self.operation(change, is_paused) {
                     Ok(task) => {
@@ -153,6 +160,7 @@ impl Pauser {
             feature: match change {
                 Change::Pause(_) | Change::Resume | Change::ResumeSaved => Feature::Pause,
                 Change::Save(_) => Feature::Snapshot,
+                Change::SwitchDisk(_) => Feature::SwitchDisk,
             },
             remedy,
         };
@@ -164,6 +172,7 @@ impl Pauser {
                     Done::new(Event::Resumed, control.resume().await)
                 }
                 Change::Save(job) => saving::save(&control, job, is_paused).await,
+                Change::SwitchDisk(job) => disk_switch::switch(&control, job, is_paused).await,
             }
         }))
     }

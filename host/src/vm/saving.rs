@@ -1,15 +1,17 @@
 //! Saves a VM into the folder of a snapshot.
 
-use std::{sync::atomic::Ordering, time::Duration};
+use std::time::Duration;
 
-use tokio::{sync::oneshot, time::Instant};
+use tokio::sync::oneshot;
 
 use super::{
-    freeze,
     pauser::{Done, PauseControl},
-    state::Event,
+    standstill::{Standstill, StandstillOptions, at_standstill},
 };
-use crate::{backend::SavedVm, error::Error, snapshot::PartialSnapshot};
+use crate::{
+    backend::{SavedVm, VmmControl},
+    snapshot::PartialSnapshot,
+};
 
 /// A request to save the VM.
 #[derive(Debug)]
@@ -39,40 +41,16 @@ pub(super) async fn save(control: &PauseControl, job: SaveJob, is_paused: bool) 
         stay_paused,
         saved: reply,
     } = job;
-    if !is_paused {
-        control.session.pause(false);
-    }
-    let started = match stand_still(control, is_paused).await {
-        Ok(started) => started,
-        Err(error) => {
-            let resumed = match is_paused {
-                false => control.resume().await,
-                true => Ok(()),
-            };
-            return Done {
-                result: Err(error),
-                event: resumed.is_err().then_some(Event::Paused),
-            };
-        }
-    };
     let folder = snapshot.folder().to_owned();
-    let saved = control.on_vmm(move |vmm| vmm.save(&folder)).await;
-    let stays_paused = is_paused || (stay_paused && saved.is_ok());
-    let resumed = match stays_paused {
-        true => Ok(()),
-        false => control.on_vmm(|vmm| vmm.resume()).await,
+    let saving = move |vmm: &mut dyn VmmControl| vmm.save(&folder);
+    let options = StandstillOptions {
+        is_paused,
+        stay_paused,
+        sync: false,
     };
-    let pause = started.elapsed();
-    let event = (stays_paused || resumed.is_err()).then_some(Event::Paused);
-    if stays_paused && !is_paused {
-        control.is_paused_by_save.store(true, Ordering::Relaxed);
-    }
-    if event.is_none() {
-        control.go_on().await;
-    }
-    let saved = resumed.and(saved);
+    let Standstill { result, event } = at_standstill(control, options, saving).await;
     Done {
-        result: saved.map(|vm| {
+        result: result.map(|(vm, pause)| {
             // Fails if nobody waits for it any more.
             let _ = reply.send(Saved {
                 snapshot,
@@ -82,31 +60,4 @@ pub(super) async fn save(control: &PauseControl, job: SaveJob, is_paused: bool) 
         }),
         event,
     }
-}
-
-/// Freezes the processes of the guest, and stops its processors. Returns when these
-/// were stopped.
-async fn stand_still(control: &PauseControl, is_paused: bool) -> Result<Instant, Error> {
-    if control.is_frozen.load(Ordering::Relaxed) {
-        // It was saved in this pause already. QEMU saves a VM again only if it has run.
-        control.on_vmm(|vmm| vmm.resume()).await?;
-        let started = Instant::now();
-        control.on_vmm(|vmm| vmm.pause()).await?;
-        return Ok(started);
-    }
-    // Only a guest that runs can freeze its processes.
-    if is_paused {
-        control.on_vmm(|vmm| vmm.resume()).await?;
-    }
-    let frozen = freeze::freeze(&control.session).await;
-    control.is_frozen.store(frozen.is_ok(), Ordering::Relaxed);
-    if frozen.is_err() {
-        // If the answer came too late, they are frozen all the same.
-        freeze::thaw(&control.session).await;
-    }
-    let started = Instant::now();
-    if frozen.is_ok() || is_paused {
-        control.on_vmm(|vmm| vmm.pause()).await?;
-    }
-    frozen.map(|()| started)
 }

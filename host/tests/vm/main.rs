@@ -14,6 +14,7 @@ mod descriptors;
 #[allow(dead_code, reason = "other tests use the rest")]
 mod destination_cases;
 mod disk;
+mod disk_switch;
 mod ends;
 mod event_streams;
 mod exec;

@@ -81,6 +81,9 @@ impl Platform for Linux {
                 return Ok(LockOutcome::InUse);
             }
         }
+        // A QEMU that goes on to another layer releases its locks of single bytes, but
+        // not this one, which would keep readers out.
+        flock(file, FlockOperation::NonBlockingLockShared)?;
         Ok(LockOutcome::Acquired)
     }
 

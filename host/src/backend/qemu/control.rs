@@ -3,11 +3,8 @@
 use std::{
     fs::{File, OpenOptions},
     io::{self, PipeReader, Write as _},
-    os::{
-        fd::{AsFd as _, AsRawFd as _},
-        unix::fs::OpenOptionsExt as _,
-    },
-    path::{Path, PathBuf},
+    os::{fd::AsFd as _, unix::fs::OpenOptionsExt as _},
+    path::Path,
 };
 
 use rustix::{
@@ -17,7 +14,10 @@ use rustix::{
 };
 use serde_json::{Value, json};
 
-use super::qmp::{Qmp, REPLY_TIMEOUT};
+use super::{
+    disk::DiskFiles,
+    qmp::{Qmp, REPLY_TIMEOUT},
+};
 use crate::{
     backend::{Feature, PartKind, SavedMachine, SavedPart, SavedVm, VmmControl, VmmRecord},
     error::Error,
@@ -43,16 +43,6 @@ pub(super) struct MachineRecord {
     pub(super) processor: String,
     pub(super) tsc_khz: Option<u64>,
     pub(super) memory_mib: u32,
-}
-
-/// The files of a disk.
-#[derive(Debug)]
-pub(super) struct DiskFiles {
-    /// The qcow2 layers, the topmost first.
-    pub(super) layers: Vec<File>,
-    /// The raw image below them.
-    pub(super) image: Option<File>,
-    pub(super) size: u64,
 }
 
 /// Without this, QEMU would save at most 128 MiB in a second.
@@ -99,13 +89,16 @@ impl VmmControl for QemuControl {
             copied(layer, &name)?;
             parts.push(part(&name, PartKind::Layer));
         }
-        let image = self.disk.image.as_ref().map(path_of).transpose();
         Ok(SavedVm {
             vmm: self.machine.with_version(version),
             parts,
-            image: image.map_err(Error::host("save the VM"))?,
+            image: self.disk.image_path().map_err(Error::host("save the VM"))?,
             disk_size: self.disk.size,
         })
+    }
+
+    fn switch_disk(&mut self, path: &Path) -> Result<(), Error> {
+        self.disk.switch(&mut self.qmp, path)
     }
 }
 
@@ -209,10 +202,6 @@ fn create(folder: &Path, name: &str) -> Result<File, Error> {
     options
         .open(folder.join(name))
         .map_err(Error::host("save the VM"))
-}
-
-fn path_of(file: &File) -> io::Result<PathBuf> {
-    std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
 /// Writes what arrives through a pipe into a file, until its end.

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod control;
+mod disk;
 mod link;
 mod qmp;
 mod vhost_device;
@@ -10,7 +11,7 @@ use std::{
     fs::File,
     io::{self, Read as _},
     os::{
-        fd::{AsRawFd as _, OwnedFd},
+        fd::OwnedFd,
         unix::{net::UnixStream, process::CommandExt},
     },
     path::PathBuf,
@@ -21,7 +22,8 @@ use rustix::fs::{MemfdFlags, memfd_create};
 
 use self::{
     arguments::{Memory, Parts, START_FD},
-    control::{DiskFiles, MachineRecord, QemuControl},
+    control::{MachineRecord, QemuControl},
+    disk::DiskFiles,
     link::{Device, Link},
     qmp::Qmp,
 };
@@ -29,9 +31,7 @@ use super::{Backend, BackendHealth, Feature, Launched, Machine, PartKind, Vmm, v
 use crate::{
     acceleration::{Acceleration, AccelerationChoice},
     error::Error,
-    locate,
-    overlay::Overlay,
-    printable, processor, tsc,
+    locate, printable, processor, tsc,
 };
 
 /// The QEMU backend.
@@ -87,6 +87,7 @@ impl Backend for Qemu {
                 ))
                 .with(Feature::Pause)
                 .with(Feature::Snapshot)
+                .with(Feature::SwitchDisk)
             }
             Err(error) => BackendHealth::unavailable(error.to_string()),
         }
@@ -148,7 +149,7 @@ impl Backend for Qemu {
                 },
                 memory_mib: machine.memory_mib,
             },
-            disk: disk_files(&parts.disk).map_err(Error::host("open the VM's disk"))?,
+            disk: DiskFiles::open(&parts.disk).map_err(Error::host("open the VM's disk"))?,
             memory: match &parts.memory {
                 Memory::Shared(memory) => Some(
                     memory
@@ -217,25 +218,6 @@ fn memory(machine: &Machine) -> io::Result<Memory> {
     let file = File::from(memfd_create("vmcell-memory", MemfdFlags::CLOEXEC)?);
     file.set_len(u64::from(machine.memory_mib) << 20)?;
     Ok(Memory::Shared(file))
-}
-
-/// Opens the files of a disk once more, to be saved. Not even a copy of the descriptors that
-/// QEMU inherits stays here: the lock of a disk that is kept must end with QEMU.
-fn disk_files(disk: &Overlay) -> io::Result<DiskFiles> {
-    let open = |file: &File| File::open(format!("/proc/self/fd/{}", file.as_raw_fd()));
-    let mut files = DiskFiles {
-        layers: vec![open(&disk.layer)?],
-        image: None,
-        size: disk.size,
-    };
-    for backing in &disk.backing {
-        let file = open(&backing.file)?;
-        match backing.format {
-            "raw" => files.image = Some(file),
-            _ => files.layers.push(file),
-        }
-    }
-    Ok(files)
 }
 
 /// Adds what QEMU has printed to an error that it caused.
