@@ -91,6 +91,8 @@ impl Capabilities {
     pub const TERMINAL_READS: Self = Self(1 << 9);
     /// Freezing all processes, and taking a new identity.
     pub const SNAPSHOTS: Self = Self(1 << 10);
+    /// Taking connections of programs to other machines.
+    pub const NETWORK: Self = Self(1 << 11);
 
     /// All features that this version of the crate defines.
     pub const ALL: Self = Self(
@@ -104,11 +106,12 @@ impl Capabilities {
             | Self::TREES.0
             | Self::DISK_REPORT.0
             | Self::TERMINAL_READS.0
-            | Self::SNAPSHOTS.0,
+            | Self::SNAPSHOTS.0
+            | Self::NETWORK.0,
     );
 
     /// The display name of each feature.
-    const NAMES: [(Self, &'static str); 11] = [
+    const NAMES: [(Self, &'static str); 12] = [
         (Self::PROCESSES, "processes"),
         (Self::POWER_OFF, "power-off"),
         (Self::FILES, "files"),
@@ -120,6 +123,7 @@ impl Capabilities {
         (Self::DISK_REPORT, "disk-report"),
         (Self::TERMINAL_READS, "terminal-reads"),
         (Self::SNAPSHOTS, "snapshots"),
+        (Self::NETWORK, "network"),
     ];
 
     /// Returns the names of the features in this set. Skips bits that this

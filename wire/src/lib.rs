@@ -83,6 +83,8 @@ mod message;
 #[cfg(feature = "protocol")]
 pub mod namespaces;
 #[cfg(feature = "protocol")]
+pub mod network;
+#[cfg(feature = "protocol")]
 mod outcome;
 #[cfg(feature = "protocol")]
 mod packed;

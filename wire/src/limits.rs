@@ -66,6 +66,13 @@ pub const MAX_DEPTH: usize = 256;
 /// log.
 pub const MAX_PATTERN_INSTRUCTIONS: usize = 1000;
 
+/// The longest name of a host, in bytes: RFC 1035, without the dot at its end.
+pub const MAX_HOST_NAME: usize = 253;
+
+/// The maximum number of prefixes of addresses that are captured in addition to public
+/// ones.
+pub const MAX_CAPTURED_PREFIXES: usize = 256;
+
 /// The maximum number of classes of a
 /// [log pattern](crate::service::log_pattern).
 pub const MAX_PATTERN_CLASSES: usize = 512;

@@ -5,6 +5,7 @@ use crate::{event::Event, outcome::Outcome};
 use crate::{
     files::FileRequest,
     hello::Capabilities,
+    network::NetworkRequest,
     process::{Attach, Position, ProcessMode, Resume, Selector, Start},
     renew::Renew,
     request_properties::{Outputs, Recovery, StartEvent},
@@ -117,6 +118,10 @@ pub enum Request<'a> {
     /// processes run: [`Outcome::Done`]. If it fails, they stay frozen.
     #[serde(borrow)]
     Renew(Renew<'a>),
+    /// A request about connections that begin in the guest: see
+    /// [`network`](crate::network).
+    #[serde(borrow)]
+    Network(NetworkRequest<'a>),
 }
 
 /// The properties of each request. The matches have no wildcards where a new
@@ -135,6 +140,7 @@ impl<'a> Request<'a> {
             Self::SetClock { .. } => Capabilities::CLOCK,
             Self::ListTrees { .. } => Capabilities::TREES,
             Self::Freeze | Self::Thaw | Self::Renew(_) => Capabilities::SNAPSHOTS,
+            Self::Network(_) => Capabilities::NETWORK,
             Self::Start(_)
             | Self::Resume(_)
             | Self::Attach(_)
@@ -166,6 +172,7 @@ impl<'a> Request<'a> {
             Self::List { .. } | Self::ListTrees { .. } => Recovery::RepeatList,
             Self::Terminal(request) => request.recovery(),
             Self::Service(request) => request.recovery(),
+            Self::Network(request) => request.recovery(),
             // The agent cancels file operations and closes connections.
             Self::Files(_) | Self::Dial { .. } => Recovery::Fail,
             // A second signal has a second effect, and a time is out of date.
@@ -194,6 +201,7 @@ impl<'a> Request<'a> {
             },
             Self::Terminal(request) => request.outputs(),
             Self::Service(request) => request.outputs(),
+            Self::Network(request) => request.outputs(window),
             Self::Files(_) | Self::Dial { .. } => Outputs::stdout(window),
             Self::Ping
             | Self::PowerOff { .. }
@@ -219,6 +227,7 @@ impl<'a> Request<'a> {
                 StartEvent::Attached
             }
             (Self::Dial { .. }, _) => StartEvent::Connected,
+            (Self::Network(request), _) => request.start_event(),
             _ => StartEvent::None,
         }
     }
@@ -233,7 +242,8 @@ impl<'a> Request<'a> {
             | Self::SetClock { .. }
             | Self::Freeze
             | Self::Thaw
-            | Self::Renew(_) => true,
+            | Self::Renew(_)
+            | Self::Network(_) => true,
             Self::Ping
             | Self::Start(_)
             | Self::Attach(_)
