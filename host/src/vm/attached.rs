@@ -109,6 +109,7 @@ pub(super) async fn attach(id: &str) -> Result<Vm, Error> {
         baseline: Arc::default(),
         file_permits: Arc::new(Semaphore::new(Vm::FILE_PERMITS)),
         ports: crate::port::PublishedPorts::default(),
+        network: None,
         #[cfg(feature = "terminal")]
         terminals: crate::terminal::Followers::default(),
     }))
