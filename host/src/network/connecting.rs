@@ -158,7 +158,7 @@ impl WantedConnection {
     ) -> Result<(Option<String>, Vec<IpAddr>, bool), Verdict> {
         let admit = || {
             let admitted = state.admit(policy);
-            admitted.map_err(|limit| Verdict::Denied(DenialReason::Limit(limit)))
+            admitted.map_err(|limit| Verdict::Denied(DenialReason::Limit(limit.into())))
         };
         match &self.target {
             WantedTarget::NotAName(_) => Err(Verdict::Denied(DenialReason::NotAName)),

@@ -1,11 +1,14 @@
 use std::{
+    borrow::Cow,
     fmt,
     net::IpAddr,
     time::{Duration, SystemTime},
 };
 
+use serde::{Deserialize, Serialize};
+
 /// What was decided about something that a program of a guest wanted of the network.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Decision {
     /// Its number in the VM, from 1 on.
@@ -19,7 +22,8 @@ pub struct Decision {
 }
 
 /// What a program of a guest wants of the network.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Wanted {
     /// To know whether there is a host with this name. Names are those of the guest, made
@@ -38,7 +42,8 @@ pub enum Wanted {
 }
 
 /// What was decided.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Verdict {
     /// It is allowed.
@@ -58,7 +63,8 @@ pub enum Verdict {
 }
 
 /// Why the policy does not allow something.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum DenialReason {
     /// No rule allows it.
@@ -67,15 +73,15 @@ pub enum DenialReason {
     Rule(String),
     /// The address is not that of a public host, and no rule names it. Contains what it
     /// is.
-    NotPublic(&'static str),
+    NotPublic(Cow<'static, str>),
     /// The guest's text is not the name of a host.
     NotAName,
     /// A limit is reached. Contains which one.
-    Limit(&'static str),
+    Limit(Cow<'static, str>),
 }
 
 /// A connection that has ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ConnectionEnd {
     /// The number of its [`Decision`].

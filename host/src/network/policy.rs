@@ -245,7 +245,7 @@ impl NetworkPolicy {
         self.check_denied(address, port)?;
         match special_use(address) {
             Some(_) if is_fixed || self.address_rule(address, port).is_some() => Ok(()),
-            Some(what) => Err(DenialReason::NotPublic(what)),
+            Some(what) => Err(DenialReason::NotPublic(what.into())),
             None => Ok(()),
         }
     }
@@ -264,7 +264,7 @@ impl NetworkPolicy {
             (_, Some(rule)) => Ok(Some(rule.to_string())),
             (Scope::Rules, None) => Err(DenialReason::NoRule),
             (Scope::Public, None) => match special_use(address) {
-                Some(what) => Err(DenialReason::NotPublic(what)),
+                Some(what) => Err(DenialReason::NotPublic(what.into())),
                 None => Ok(None),
             },
         }
@@ -374,7 +374,7 @@ mod tests {
         let loopback = address("127.0.0.1");
         assert_eq!(
             policy.check_resolved(loopback, 443, false),
-            Err(DenialReason::NotPublic("loopback"))
+            Err(DenialReason::NotPublic("loopback".into()))
         );
         assert_eq!(
             policy.check_resolved(address("1.1.1.1"), 443, false),

@@ -15,8 +15,8 @@ use tokio::{
 };
 
 use super::{
-    ConnectionEnd, Decision, NetworkHooks, NetworkPolicy, OpenConnection, TrafficTotals, Verdict,
-    Wanted,
+    ConnectionEnd, Decision, NetworkEvent, NetworkHooks, NetworkPolicy, OpenConnection,
+    TrafficTotals, Verdict, Wanted,
 };
 use crate::port::Meter;
 
@@ -28,16 +28,6 @@ pub(crate) struct NetworkState {
     totals: Totals,
     inner: Mutex<Inner>,
     events: broadcast::Sender<NetworkEvent>,
-}
-
-/// What happens on the network of a VM.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum NetworkEvent {
-    /// Something was decided.
-    Decided(Decision),
-    /// A connection has ended.
-    Ended(ConnectionEnd),
 }
 
 #[derive(Debug, Default)]

@@ -26,7 +26,7 @@ use crate::{
     error::Error,
     files::Files,
     link::LinkChoice,
-    network::{Network, OwnNetwork},
+    network::{Network, NetworkLog, NetworkStatus, OwnNetwork},
     port::{Ports, PublishedPorts},
     process::{Command, ExecFailure, ExecStream, Input, Output, Process, ProcessId, Processes},
     service::Services,
@@ -392,6 +392,35 @@ impl Vm {
         network.map(OwnNetwork::handle).ok_or(Error::NotOwner {
             doing: "use its network",
         })
+    }
+
+    /// Returns the network policy of this VM, and how much its programs use the network.
+    ///
+    /// # Errors
+    /// [`Error::Host`] if the program that owns the VM does not answer.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn network_status(&self) -> Result<NetworkStatus, Error> {
+        match (&self.shared.network, &self.shared.control) {
+            (None, Control::Attached(name)) => attached::network_status(name).await,
+            _ => Ok(self.network()?.status()),
+        }
+    }
+
+    /// Returns what programs of this VM have wanted of the network, and what they want from
+    /// now on.
+    ///
+    /// # Errors
+    /// [`Error::Host`] if the program that owns the VM does not answer.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn network_log(&self) -> Result<NetworkLog, Error> {
+        match (&self.shared.network, &self.shared.control) {
+            (None, Control::Attached(name)) => attached::network_log(name).await,
+            _ => Ok(self.network()?.log()),
+        }
     }
 
     /// Returns whether ports of the guest may be published.

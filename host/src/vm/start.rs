@@ -32,7 +32,7 @@ use crate::{
     error::{BootFailure, Error},
     hex,
     link::{LinkChoice, LinkKind},
-    network::OwnNetwork,
+    network::{Network, OwnNetwork},
     on_thread::on_thread,
     random::random_bytes,
     run_folder::{RunFolder, sweep},
@@ -210,6 +210,7 @@ fn start_driver(
             let vm = DriverHandle {
                 requests: requests.downgrade(),
                 facts: started_vm.facts.clone(),
+                network: started_vm.network.handle(),
             };
             socket.serve(summary, baseline.clone(), session.clone(), vm)
         })
@@ -265,6 +266,7 @@ fn start_driver(
 struct DriverHandle {
     requests: mpsc::WeakUnboundedSender<DriverRequest>,
     facts: VmFacts,
+    network: Network,
 }
 
 impl OwnedVm for DriverHandle {
@@ -278,7 +280,9 @@ impl OwnedVm for DriverHandle {
             ControlRequest::Attach
             | ControlRequest::Baseline
             | ControlRequest::Watch
-            | ControlRequest::Snapshot => return None,
+            | ControlRequest::Snapshot
+            | ControlRequest::Network
+            | ControlRequest::NetworkLog => return None,
             ControlRequest::Stop => DriverRequest::Stop,
             ControlRequest::Kill => DriverRequest::Kill,
             ControlRequest::Pause => change(Change::Pause(WhilePaused::Wait)),
@@ -288,6 +292,10 @@ impl OwnedVm for DriverHandle {
         // Fails only if the driver has ended, and the VM with it.
         let _ = self.requests.upgrade()?.send(request);
         Some(replied)
+    }
+
+    fn network(&self) -> &Network {
+        &self.network
     }
 
     async fn snapshot(
