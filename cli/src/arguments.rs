@@ -15,6 +15,8 @@ use crate::{
         StatArguments,
     },
     machine_options::MachineOptions,
+    network::NetworkArguments,
+    network_options::NetworkOptions,
     port::PublishArguments,
     process_selector,
     restore::RestoreArguments,
@@ -67,6 +69,8 @@ pub(crate) enum CliCommand {
     Service(ServiceArguments),
     /// Forward ports of 127.0.0.1 to a VM until interrupted.
     Publish(PublishArguments),
+    /// Show what the programs of a VM may reach, and their open connections.
+    Network(NetworkArguments),
     /// Copy files into or out of a VM: SRC or DST is ID:PATH.
     Cp(CpArguments),
     /// List a directory in a VM.
@@ -110,6 +114,7 @@ impl CliCommand {
             Self::Template(arguments) => arguments.json(),
             Self::Service(arguments) => arguments.json(),
             Self::Publish(arguments) => arguments.json,
+            Self::Network(arguments) => arguments.json(),
             Self::Cp(arguments) => arguments.json,
             Self::Ls(arguments) => arguments.json,
             Self::Stat(arguments) => arguments.json,
@@ -130,6 +135,7 @@ const EXAMPLES: &str = "\
 Examples:
   vmcell run -- uname -a
   vmcell run --push . --pull build=./build -- make
+  vmcell run debian --allow deb.debian.org:80 -- apt-get update
   vmcell run --service 'web=httpd -f -p 8080' --ready tcp:8080 --publish 8080 -- sh -c 'read line'";
 
 #[derive(Debug, Args)]
@@ -177,6 +183,8 @@ pub(crate) struct RunArguments {
     pub(crate) background: bool,
     #[command(flatten)]
     pub(crate) machine: MachineOptions,
+    #[command(flatten)]
+    pub(crate) network: NetworkOptions,
     /// Copy PATH into /workspace before the command runs, and run the command
     /// there. Of a directory, the contents are copied; a .tar, .tar.gz, .tgz or
     /// .tar.zst is unpacked.

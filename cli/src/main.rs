@@ -20,6 +20,8 @@ mod kill;
 mod limits;
 mod logs;
 mod machine_options;
+mod network;
+mod network_options;
 mod new_vm;
 mod output;
 mod pause;
@@ -78,6 +80,7 @@ fn main() -> ExitCode {
         CliCommand::Template(arguments) => template::template(arguments),
         CliCommand::Service(arguments) => service::service(arguments),
         CliCommand::Publish(arguments) => port::publish(arguments),
+        CliCommand::Network(arguments) => network::network(arguments),
         CliCommand::Cp(arguments) => files::cp(arguments),
         CliCommand::Ls(arguments) => files::ls(arguments),
         CliCommand::Cat(arguments) => files::cat(arguments),

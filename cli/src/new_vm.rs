@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::time::timeout;
-use vmcell::{EndKind, Vm, VmEnd, VmState};
+use vmcell::{EndKind, Vm, VmEnd, VmState, network::NetworkPolicy};
 use vmcell_cli::{show::Spinner, signals::Signals};
 
 use crate::{
@@ -21,6 +21,7 @@ pub(crate) struct VmOptions {
     pub(crate) vcpu_count: u32,
     pub(crate) mem_mib: u32,
     pub(crate) machine: MachineOptions,
+    pub(crate) network: Option<NetworkPolicy>,
     pub(crate) pushes: Pushes,
     /// How long the VM may run.
     pub(crate) time_to_live: Option<Duration>,
@@ -33,6 +34,7 @@ impl Default for VmOptions {
             vcpu_count: 1,
             mem_mib: 1024,
             machine: MachineOptions::default(),
+            network: None,
             pushes: Pushes::default(),
             time_to_live: None,
         }
@@ -73,6 +75,7 @@ impl NewVm {
             vcpu_count,
             mem_mib,
             machine,
+            network,
             pushes,
             time_to_live,
         } = self.options;
@@ -84,6 +87,9 @@ impl NewVm {
         let mut builder = machine.apply(builder);
         if let Some(id) = id {
             builder = builder.id(id);
+        }
+        if let Some(policy) = network {
+            builder = builder.network(policy);
         }
         let starting = async {
             match message {

@@ -18,6 +18,7 @@ use crate::{
     command::parse_seconds,
     exit_code::TOOL_FAILED,
     failure::report,
+    network_options::NetworkOptions,
     new_vm::{NewVm, VmOptions, WorkResult},
     runtime::block_on,
     vm_source::VmSource,
@@ -51,6 +52,8 @@ pub(crate) struct RestoreArguments {
     /// Added by `--detach` to the program that runs in the background.
     #[arg(long, hide = true)]
     background: bool,
+    #[command(flatten)]
+    network: NetworkOptions,
     /// Print the ID as JSON.
     #[arg(long)]
     pub(crate) json: bool,
@@ -59,6 +62,7 @@ pub(crate) struct RestoreArguments {
 pub(crate) fn restore(arguments: RestoreArguments) -> anyhow::Result<u8> {
     let source = VmSource::saved(&arguments.from, arguments.image)?;
     let json = arguments.json;
+    let network = arguments.network.policy(false)?;
     if arguments.detach && !arguments.background {
         return background::start("restore", |id| print_id(id, json));
     }
@@ -69,6 +73,7 @@ pub(crate) fn restore(arguments: RestoreArguments) -> anyhow::Result<u8> {
         source,
         options: VmOptions {
             id: arguments.id,
+            network,
             time_to_live: arguments.ttl_seconds,
             ..VmOptions::default()
         },

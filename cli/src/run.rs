@@ -33,6 +33,7 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<u8> {
         detach,
         background,
         machine,
+        network,
         push,
         pull,
         allow_symlink,
@@ -53,6 +54,7 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<u8> {
         options.prepare_for_background();
     }
     let prepared = options.prepare(command)?;
+    let network = network.policy(!publish.is_empty())?;
     let plan = RunPlan {
         services: RunServices::new(services.0, &prepared.start, publish)?,
         prepared,
@@ -71,6 +73,7 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<u8> {
         vcpu_count,
         mem_mib,
         machine,
+        network,
         pushes,
         time_to_live: ttl_seconds,
     };

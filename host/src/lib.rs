@@ -62,6 +62,7 @@ mod initramfs;
 mod json;
 mod link;
 mod locate;
+pub mod network;
 mod on_thread;
 mod overlay;
 mod pool;

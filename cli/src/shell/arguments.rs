@@ -7,6 +7,7 @@ use super::detach_key::DetachKey;
 use crate::{
     command::parse_tag,
     machine_options::MachineOptions,
+    network_options::NetworkOptions,
     start_options::{Variable, parse_variable},
     vm_source::SourceOptions,
 };
@@ -54,6 +55,8 @@ pub(crate) struct ShellArguments {
     pub(super) mem_mib: u32,
     #[command(flatten)]
     pub(super) machine: MachineOptions,
+    #[command(flatten)]
+    pub(super) network: NetworkOptions,
     /// Copy PATH into /workspace of the new VM, and start the shell there. Of a
     /// directory, the contents are copied; a .tar, .tar.gz, .tgz or .tar.zst is
     /// unpacked.

@@ -43,6 +43,7 @@ pub(crate) fn shell(arguments: ShellArguments) -> anyhow::Result<u8> {
         vcpu_count,
         mem_mib,
         machine,
+        network,
         push,
         tag,
         detach_key,
@@ -70,6 +71,10 @@ pub(crate) fn shell(arguments: ShellArguments) -> anyhow::Result<u8> {
             !machine.is_set(),
             "--backend, --link and --allow-host-compat need a new VM: omit {id}"
         );
+        ensure!(
+            !network.is_set(),
+            "--network, --allow, --deny and --resolve need a new VM: omit {id}"
+        );
         return block_on(request.run_in_existing_vm(&id));
     }
     let options = VmOptions {
@@ -77,6 +82,7 @@ pub(crate) fn shell(arguments: ShellArguments) -> anyhow::Result<u8> {
         vcpu_count,
         mem_mib,
         machine,
+        network: network.policy(false)?,
         pushes,
         time_to_live: None,
     };

@@ -4,8 +4,8 @@ use clap::{Args, Subcommand};
 use vmcell_cli::options::size;
 
 use crate::{
-    command::parse_seconds, machine_options::MachineOptions, service::ServiceFlags,
-    start_options::StartOptions,
+    command::parse_seconds, machine_options::MachineOptions, network_options::NetworkOptions,
+    service::ServiceFlags, start_options::StartOptions,
 };
 
 #[derive(Debug, Args)]
@@ -64,6 +64,8 @@ pub(super) struct MakeArguments {
     pub(super) mem_mib: u32,
     #[command(flatten)]
     pub(super) machine: MachineOptions,
+    #[command(flatten)]
+    pub(super) network: NetworkOptions,
     /// Copy PATH into /workspace before the command runs, and run the command
     /// there. Of a directory, the contents are copied; a .tar, .tar.gz, .tgz or
     /// .tar.zst is unpacked.

@@ -46,6 +46,7 @@ pub(super) fn make(arguments: MakeArguments) -> anyhow::Result<u8> {
         vcpu_count,
         mem_mib,
         machine,
+        network,
         push,
         services,
         mut start,
@@ -90,6 +91,10 @@ pub(super) fn make(arguments: MakeArguments) -> anyhow::Result<u8> {
         .image(image)
         .vcpus(vcpu_count)
         .memory_mib(mem_mib);
+    let vm = match network.policy(false)? {
+        Some(policy) => vm.network(policy),
+        None => vm,
+    };
     let job = MakeJob {
         builder: Template::builder(machine.apply(vm)).name(name),
         key,

@@ -15,6 +15,7 @@ use super::{
     snapshot_record,
 };
 use crate::{
+    network::{self, NetworkLog, NetworkStatus},
     snapshot::{SnapshotOptions, SnapshotReport},
     vm::VmEnd,
 };
@@ -103,6 +104,20 @@ impl AttachClient {
             .await?;
         snapshot_record::send_request(&mut self.socket, path, options).await?;
         snapshot_record::receive_result(&mut self.socket).await
+    }
+
+    /// Requests the status of the network.
+    pub(crate) async fn network(mut self) -> io::Result<NetworkStatus> {
+        let request = ControlRequest::Network as u8;
+        self.socket.write_all(&[request]).await?;
+        network::receive(&mut self.socket).await
+    }
+
+    /// Requests what happens on the network.
+    pub(crate) async fn network_log(mut self) -> io::Result<NetworkLog> {
+        let request = ControlRequest::NetworkLog as u8;
+        self.socket.write_all(&[request]).await?;
+        NetworkLog::receive(self.socket).await
     }
 
     /// Waits until the VM has ended. Calls `on_pause` when it is paused or resumed. The

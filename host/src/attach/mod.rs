@@ -67,6 +67,10 @@ pub(crate) enum ControlRequest {
     Resume = b'r',
     /// Take a snapshot of the VM.
     Snapshot = b'n',
+    /// Send the status of its network.
+    Network = b't',
+    /// Send what happens on its network.
+    NetworkLog = b'l',
 }
 
 /// What the owner tells a client that watches the VM, before its end. Neither of these
@@ -100,6 +104,8 @@ impl ControlRequest {
             Self::PauseAndRefuse,
             Self::Resume,
             Self::Snapshot,
+            Self::Network,
+            Self::NetworkLog,
         ]
         .into_iter()
         .find(|request| *request as u8 == byte)

@@ -24,6 +24,7 @@ use super::{
 };
 use crate::{
     error::Error,
+    network::{self, Network},
     random::random_bytes,
     session::{Session, relay},
     snapshot::{SnapshotOptions, SnapshotReport},
@@ -148,6 +149,9 @@ pub(crate) trait OwnedVm: Clone + Send + Sync + 'static {
     /// Stops, kills, pauses or resumes it.
     fn request(&self, request: ControlRequest) -> Option<ChangeResult>;
 
+    /// Returns its network.
+    fn network(&self) -> &Network;
+
     /// Takes a snapshot of it.
     fn snapshot(
         &self,
@@ -216,6 +220,18 @@ async fn serve_client(
             let (path, options) = snapshot_record::receive_request(&mut socket).await?;
             let result = vm.snapshot(path, options).await;
             snapshot_record::send_result(&mut socket, result).await?;
+        }
+        Some(ControlRequest::Network) => {
+            network::send(&mut socket, &vm.network().status()).await?;
+        }
+        Some(ControlRequest::NetworkLog) => {
+            let (mut reader, mut writer) = socket.split();
+            tokio::select! {
+                sent = vm.network().log().send(&mut writer) => sent?,
+                _ = wait_for_end(&mut end) => {}
+                // A client sends nothing more, so it has disconnected.
+                _ = reader.read_u8() => {}
+            }
         }
         Some(ControlRequest::Watch) => {
             let (mut reader, mut writer) = socket.split();

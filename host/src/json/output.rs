@@ -23,6 +23,8 @@ struct OutputRecord<'a> {
     stderr_dropped_at: Option<usize>,
     timed_out: bool,
     warnings: Cow<'a, [String]>,
+    #[serde(default, skip_serializing_if = "<[String]>::is_empty")]
+    network_denials: Cow<'a, [String]>,
     #[serde(flatten)]
     exit: ExitRecord<'a>,
 }
@@ -57,6 +59,7 @@ impl Serialize for Output {
             stderr_dropped_at: self.stderr_truncation.map(|cut| cut.at),
             timed_out: self.exit.is_some_and(|exit| exit.cause == Cause::Timeout),
             warnings: Cow::Borrowed(&self.warnings),
+            network_denials: Cow::Borrowed(&self.network_denials),
             exit: self
                 .exit
                 .as_ref()
@@ -77,6 +80,7 @@ impl<'de> Deserialize<'de> for Output {
             stdout_truncation: cut(record.stdout_dropped_at, record.stdout_dropped_bytes),
             stderr_truncation: cut(record.stderr_dropped_at, record.stderr_dropped_bytes),
             warnings: record.warnings.into_owned(),
+            network_denials: record.network_denials.into_owned(),
         })
     }
 }

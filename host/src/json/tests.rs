@@ -64,8 +64,10 @@ fn output_that_is_not_text_keeps_its_bytes() {
         stdout_truncation: Some(Truncation { at: 1, bytes: 5 }),
         stderr_truncation: None,
         warnings: vec!["no VM".to_owned()],
+        network_denials: vec!["a.test:443".to_owned()],
     };
     let json = stored(output.clone());
+    assert_eq!(json["network_denials"][0], "a.test:443");
     assert_eq!(json["stdout"], "a\u{fffd}b");
     assert_eq!(json["stdout_base64"], "Yf9i");
     assert_eq!(json["stderr"], "schön");

@@ -52,7 +52,7 @@ pub struct ConnectionWriter {
 }
 
 impl Connection {
-    pub(super) fn new(stream: Stream) -> Self {
+    pub(crate) fn new(stream: Stream) -> Self {
         let (output, input) = (stream.output(Channel::Stdout), stream.input());
         let stream = Arc::new(Mutex::new(stream));
         Self {

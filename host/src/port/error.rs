@@ -38,6 +38,13 @@ pub enum PortError {
         port: u16,
     },
 
+    /// The network policy of the VM does not allow it.
+    #[error(
+        "the network policy of the VM does not allow published ports: choose \
+         egress+published-ports (`NetworkPolicy::published_ports`)"
+    )]
+    NotAllowed,
+
     /// The text or the numbers are not a valid port mapping.
     #[error(
         "{text:?} is not a port mapping: write GUEST_PORT or HOST_PORT:GUEST_PORT, for example 8080 or 18080:8080"
@@ -56,6 +63,7 @@ impl PortError {
             Self::Unreachable { .. } => "port-unreachable",
             Self::HostPortTaken { .. } => "host-port-taken",
             Self::HostPortDenied { .. } => "host-port-denied",
+            Self::NotAllowed => "port-not-allowed",
             Self::BadMapping { .. } => "bad-port-mapping",
         }
     }

@@ -112,7 +112,7 @@ async fn serve(mut client: TcpStream, session: &Session, guest: u16) {
     let dialling = dial(session, guest);
     match session.pauses().timeout(DIAL_TIMEOUT, dialling).await {
         Some(Ok(connection)) => {
-            if let Err(error) = relay(&mut client, connection).await {
+            if let Err(error) = relay(&mut client, connection, &()).await {
                 tracing::debug!(port = guest, %error, "a connection broke");
             }
         }

@@ -42,3 +42,4 @@ pub use ports::Ports;
 pub use published::PublishedPort;
 
 pub(crate) use published::PublishedPorts;
+pub(crate) use relay::{Meter, relay, relay_stream, reset_on_close};

@@ -1,7 +1,7 @@
 use std::future::{Future, pending};
 
 use super::{
-    Connection, PortMapping, PublishedPort,
+    Connection, PortError, PortMapping, PublishedPort,
     dial::{DialError, dial},
 };
 use crate::{error::Error, vm::Vm};
@@ -59,8 +59,9 @@ impl Ports {
     /// # Errors
     /// [`Error::Port`]: the port of this machine is
     /// [taken](super::PortError::HostPortTaken) or [not
-    /// permitted](super::PortError::HostPortDenied), or a port is zero. [`Error::Gone`]
-    /// if the VM ended.
+    /// permitted](super::PortError::HostPortDenied), a port is zero, or the network policy
+    /// of the VM does [not allow](super::PortError::NotAllowed) it. [`Error::Gone`] if the
+    /// VM ended.
     ///
     /// # Cancel safety
     /// If the future is dropped, nothing is published.
@@ -77,6 +78,9 @@ impl Ports {
         until: impl Future<Output = ()> + Send + 'static,
     ) -> Result<PublishedPort, Error> {
         self.vm.check_running()?;
+        if !self.vm.may_publish() {
+            return Err(PortError::NotAllowed.into());
+        }
         let session = self.vm.shared_session();
         let published = self.vm.published_ports();
         published.publish(mapping, service, session, until).await

@@ -1,9 +1,12 @@
-use std::{fmt, time::Duration};
+use std::{
+    fmt,
+    time::{Duration, SystemTime},
+};
 
 use super::{
     Cause, ExecEvent, ExecStream, Exit, OutputKind, OverflowPolicy, captured::CapturedOutput,
 };
-use crate::error::Error;
+use crate::{error::Error, vm::Vm};
 
 /// What a command printed, and how it ended.
 #[derive(Clone, PartialEq, Eq)]
@@ -23,6 +26,11 @@ pub struct Output {
     /// Warnings that concern every user of this VM: see
     /// [`Vm::warnings`](crate::Vm::warnings).
     pub warnings: Vec<String>,
+    /// What the network policy denied to programs of the VM while the command ran, each
+    /// once: `example.org:443`, or a name alone that was looked up. See
+    /// [`network`](crate::network). Always empty on an [attached](crate::Vm::attach)
+    /// handle.
+    pub network_denials: Vec<String>,
 }
 
 /// A gap in a collected output.
@@ -77,6 +85,7 @@ impl fmt::Debug for Output {
             .field("stdout_truncation", &self.stdout_truncation)
             .field("stderr_truncation", &self.stderr_truncation)
             .field("warnings", &self.warnings)
+            .field("network_denials", &self.network_denials)
             .finish()
     }
 }
@@ -142,7 +151,8 @@ impl Output {
 struct Collector {
     stdout: CapturedOutput,
     stderr: CapturedOutput,
-    warnings: Vec<String>,
+    vm: Vm,
+    began: SystemTime,
 }
 
 impl Collector {
@@ -151,7 +161,8 @@ impl Collector {
         Self {
             stdout: collected(),
             stderr: collected(),
-            warnings: stream.vm().warnings().to_vec(),
+            vm: stream.vm().clone(),
+            began: SystemTime::now(),
         }
     }
 
@@ -221,7 +232,8 @@ impl Collector {
             stderr,
             stdout_truncation,
             stderr_truncation,
-            warnings: self.warnings,
+            warnings: self.vm.warnings().to_vec(),
+            network_denials: self.vm.network_denials_since(self.began),
         }
     }
 }

@@ -22,6 +22,7 @@ use crate::{
     console::Console,
     error::Error,
     link::{LinkChoice, LinkKind},
+    network::{NetworkLog, NetworkStatus},
     session::{Link, LinkError, Session},
     snapshot::{SnapshotOptions, SnapshotReport},
 };
@@ -109,6 +110,7 @@ pub(super) async fn attach(id: &str) -> Result<Vm, Error> {
         baseline: Arc::default(),
         file_permits: Arc::new(Semaphore::new(Vm::FILE_PERMITS)),
         ports: crate::port::PublishedPorts::default(),
+        network: None,
         #[cfg(feature = "terminal")]
         terminals: crate::terminal::Followers::default(),
     }))
@@ -202,6 +204,18 @@ pub(super) async fn snapshot(
         // The VM has ended meanwhile.
         Err(_) => Err(Error::NoSuchVm { id: id() }),
     }
+}
+
+/// Asks the owner for the status of the network.
+pub(super) async fn network_status(name: &VmName) -> Result<NetworkStatus, Error> {
+    let status = connect_to_owner(name).await?.network().await;
+    status.map_err(Error::host("ask the program that owns the VM"))
+}
+
+/// Asks the owner for what happens on the network.
+pub(super) async fn network_log(name: &VmName) -> Result<NetworkLog, Error> {
+    let log = connect_to_owner(name).await?.network_log().await;
+    log.map_err(Error::host("ask the program that owns the VM"))
 }
 
 /// Asks the owner to stop or kill the VM. `None` if the VM is gone already.

@@ -6,6 +6,7 @@ use crate::{
     backend::{Backends, Qemu, Root},
     error::Error,
     link::LinkKind,
+    network::{Dialer, NetworkHooks, NetworkObserver, NetworkPolicy, Resolver},
     snapshot::LoadedSnapshot,
 };
 
@@ -55,6 +56,8 @@ pub struct VmBuilder {
     pub(super) host_compat: bool,
     pub(super) agent: Option<PathBuf>,
     pub(super) scratch_folder: PathBuf,
+    pub(super) network: Option<NetworkPolicy>,
+    pub(super) network_hooks: NetworkHooks,
 }
 
 impl Default for VmBuilder {
@@ -85,6 +88,8 @@ impl Default for VmBuilder {
             host_compat: false,
             agent: None,
             scratch_folder: std::env::temp_dir(),
+            network: None,
+            network_hooks: NetworkHooks::default(),
         }
     }
 }
@@ -313,6 +318,32 @@ impl VmBuilder {
             true => Box::pin(super::warm::start(self)).await,
             false => super::start::start(self).await,
         }
+    }
+
+    /// Sets what the programs of the guest may reach: see [`network`](crate::network). By
+    /// default nothing. With a policy, ports can be [published](crate::port) only if it
+    /// [says so](NetworkPolicy::published_ports).
+    pub fn network(mut self, policy: NetworkPolicy) -> Self {
+        self.network = Some(policy);
+        self
+    }
+
+    /// Sets how names of hosts are resolved. The default is the resolver of this system.
+    pub fn resolver(mut self, resolver: impl Resolver + 'static) -> Self {
+        self.network_hooks.resolver = Arc::new(resolver);
+        self
+    }
+
+    /// Sets how hosts are connected to. The default does so directly.
+    pub fn dialer(mut self, dialer: impl Dialer + 'static) -> Self {
+        self.network_hooks.dialer = Arc::new(dialer);
+        self
+    }
+
+    /// Sets who is told of all that the programs of the guest want of the network.
+    pub fn network_observer(mut self, observer: impl NetworkObserver + 'static) -> Self {
+        self.network_hooks.observer = Some(Arc::new(observer));
+        self
     }
 
     /// Checks what can be checked without looking at the machine.

@@ -40,7 +40,7 @@ impl Vm {
     ///
     /// # Errors
     /// [`Error::Disk`] if the layer cannot be created, [`Error::Invalid`] if the disk is
-    /// not kept or another program owns the VM, [`Error::BackendLacks`] if the backend
+    /// not kept, [`Error::NotOwner`] on an [attached](Self::attach) handle, [`Error::BackendLacks`] if the backend
     /// cannot do it, [`Error::Control`] if the VMM does not, [`Error::Unsupported`] if the
     /// VM has an older agent, [`Error::Gone`] if the VM has ended. The VM then writes to
     /// the layer as before, and no file is left behind.
@@ -51,9 +51,9 @@ impl Vm {
         let path = std::path::absolute(path.as_ref())
             .map_err(Error::host("find the folder of the layer"))?;
         let Control::Owner { requests, .. } = &self.shared.control else {
-            return Err(Error::Invalid(
-                "only the program that started a VM can switch its disk".to_owned(),
-            ));
+            return Err(Error::NotOwner {
+                doing: "switch its disk",
+            });
         };
         if !self.shared.keeps_disk {
             return Err(Error::Invalid(

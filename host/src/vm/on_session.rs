@@ -40,6 +40,7 @@ impl Vm {
             baseline: Arc::default(),
             file_permits: Arc::new(Semaphore::new(Vm::FILE_PERMITS)),
             ports: crate::port::PublishedPorts::default(),
+            network: None,
             #[cfg(feature = "terminal")]
             terminals: crate::terminal::Followers::default(),
         })

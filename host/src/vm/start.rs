@@ -32,6 +32,7 @@ use crate::{
     error::{BootFailure, Error},
     hex,
     link::{LinkChoice, LinkKind},
+    network::{Network, OwnNetwork},
     on_thread::on_thread,
     random::random_bytes,
     run_folder::{RunFolder, sweep},
@@ -133,6 +134,9 @@ async fn boot(
     } = connect(launched, secrets, start, builder.boot_timeout, &console)
         .await
         .map_err(|error| agent::with_old_agent_reason(error, &agent))?;
+    let session = Arc::new(session);
+    let network =
+        OwnNetwork::start(builder.network, builder.network_hooks, session.clone()).await?;
     let summary = VmSummary::new(
         image,
         vcpus,
@@ -168,6 +172,7 @@ async fn boot(
         link,
         console,
         stop_route: keeps_disk.then_some(route),
+        network,
     };
     let attach_socket = attach_socket.map(|socket| (socket, summary));
     start_driver((vmm, control), session, kept, started_vm, attach_socket)
@@ -185,17 +190,17 @@ struct StartedVm {
     console: Console,
     /// Set for a VM whose disk is kept.
     stop_route: Option<Route>,
+    network: OwnNetwork,
 }
 
 /// Starts the driver of a VM whose agent has answered, and its attach server.
 fn start_driver(
     (vmm, control): (Vmm, VmmControlOrRemedy),
-    session: Session,
+    session: Arc<Session>,
     resources: HeldResources,
     started_vm: StartedVm,
     attach_socket: Option<(AttachSocket, VmSummary)>,
 ) -> Result<Vm, Error> {
-    let session = Arc::new(session);
     let (requests, receiver) = mpsc::unbounded_channel();
     let (state_sender, state) = watch::channel(VmState::Running);
     let killer = vmm.killer();
@@ -205,6 +210,7 @@ fn start_driver(
             let vm = DriverHandle {
                 requests: requests.downgrade(),
                 facts: started_vm.facts.clone(),
+                network: started_vm.network.handle(),
             };
             socket.serve(summary, baseline.clone(), session.clone(), vm)
         })
@@ -219,6 +225,7 @@ fn start_driver(
         link,
         console,
         stop_route,
+        network,
     } = started_vm;
     let keeps_disk = stop_route.is_some();
     let driver = Driver {
@@ -248,6 +255,7 @@ fn start_driver(
         baseline,
         file_permits: Arc::new(Semaphore::new(Vm::FILE_PERMITS)),
         ports: crate::port::PublishedPorts::default(),
+        network: Some(network),
         #[cfg(feature = "terminal")]
         terminals: crate::terminal::Followers::default(),
     }))
@@ -258,6 +266,7 @@ fn start_driver(
 struct DriverHandle {
     requests: mpsc::WeakUnboundedSender<DriverRequest>,
     facts: VmFacts,
+    network: Network,
 }
 
 impl OwnedVm for DriverHandle {
@@ -271,7 +280,9 @@ impl OwnedVm for DriverHandle {
             ControlRequest::Attach
             | ControlRequest::Baseline
             | ControlRequest::Watch
-            | ControlRequest::Snapshot => return None,
+            | ControlRequest::Snapshot
+            | ControlRequest::Network
+            | ControlRequest::NetworkLog => return None,
             ControlRequest::Stop => DriverRequest::Stop,
             ControlRequest::Kill => DriverRequest::Kill,
             ControlRequest::Pause => change(Change::Pause(WhilePaused::Wait)),
@@ -281,6 +292,10 @@ impl OwnedVm for DriverHandle {
         // Fails only if the driver has ended, and the VM with it.
         let _ = self.requests.upgrade()?.send(request);
         Some(replied)
+    }
+
+    fn network(&self) -> &Network {
+        &self.network
     }
 
     async fn snapshot(

@@ -1,0 +1,247 @@
+//! Connects to a host in place of a program of the guest.
+
+use std::{io, net::IpAddr, sync::Arc, time::Duration};
+
+use tokio::time::timeout;
+use vmcell_wire::{
+    Request,
+    network::{NetworkRequest, Refusal},
+};
+
+use super::{
+    Destination, HostName, NetworkPolicy, Upstream, Verdict, Wanted,
+    decision::DenialReason,
+    dialer::UpstreamKind,
+    policy::NameVerdict,
+    state::{Metered, NetworkState},
+};
+use crate::{
+    port::{Connection, relay, relay_stream, reset_on_close},
+    session::{Session, StreamEvent},
+};
+
+/// A connection that a program of the guest wants.
+#[derive(Debug)]
+pub(super) struct WantedConnection {
+    pub(super) ticket: u32,
+    pub(super) target: WantedTarget,
+    pub(super) port: u16,
+}
+
+/// What a program wants to connect to.
+#[derive(Debug)]
+pub(super) enum WantedTarget {
+    Name(HostName),
+    /// Text that is not a name, made safe to print.
+    NotAName(String),
+    Address(IpAddr),
+}
+
+/// How long a resolver may take.
+const RESOLVE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long connecting to one address may take.
+const DIAL_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// The most addresses of a name that are tried.
+const MAX_ADDRESSES: usize = 8;
+
+impl WantedConnection {
+    fn wanted(&self) -> Wanted {
+        let host = match &self.target {
+            WantedTarget::Name(name) => name.to_string(),
+            WantedTarget::NotAName(text) => text.clone(),
+            WantedTarget::Address(address) => address.to_string(),
+        };
+        Wanted::Connection {
+            host,
+            port: self.port,
+        }
+    }
+
+    /// Decides, connects and relays until the connection ends. Returns why it was
+    /// refused.
+    pub(super) async fn serve(
+        self,
+        session: &Session,
+        state: &Arc<NetworkState>,
+    ) -> Result<(), Refusal> {
+        let mut policies = state.watch_policy();
+        let policy = policies.borrow_and_update().clone();
+        let (allowed, upstream) = match self.connect(&policy, state).await {
+            Ok(connected) => connected,
+            Err(verdict) => {
+                let refusal = match &verdict {
+                    Verdict::Denied(DenialReason::Limit(_)) => Refusal::Limit,
+                    Verdict::Denied(_) => Refusal::NotAllowed,
+                    Verdict::Failed { .. } | Verdict::Allowed { .. } => Refusal::Unreachable,
+                };
+                state.decided(self.wanted(), verdict);
+                return Err(refusal);
+            }
+        };
+        let number = state.decided(
+            self.wanted(),
+            Verdict::Allowed {
+                rule: allowed.rule.clone(),
+                address: Some(allowed.address),
+            },
+        );
+        let metered = state.open(number, self.wanted(), allowed.address);
+        let relaying = relay_to_guest(session, self.ticket, upstream, &metered);
+        tokio::pin!(relaying);
+        loop {
+            tokio::select! {
+                relayed = &mut relaying => {
+                    if let Err(error) = relayed {
+                        tracing::debug!(number, %error, "a connection of a guest broke");
+                    }
+                    return Ok(());
+                }
+                changed = policies.changed() => {
+                    let policy = policies.borrow_and_update().clone();
+                    if changed.is_err() || !self.is_still_allowed(&policy, &allowed) {
+                        tracing::debug!(number, "a connection is no longer allowed");
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+
+    async fn connect(
+        &self,
+        policy: &NetworkPolicy,
+        state: &NetworkState,
+    ) -> Result<(Allowed, Upstream), Verdict> {
+        let (rule, addresses, is_fixed) = self.addresses(policy, state).await?;
+        let mut verdict = failed("the name has no address");
+        for address in addresses.into_iter().take(MAX_ADDRESSES) {
+            // Also a literal address, which costs nothing.
+            if let WantedTarget::Name(_) = &self.target
+                && let Err(reason) = policy.check_resolved(address, self.port, is_fixed)
+            {
+                verdict = Verdict::Denied(reason);
+                continue;
+            }
+            let destination = Destination {
+                name: match &self.target {
+                    WantedTarget::Name(name) => Some(name.clone()),
+                    WantedTarget::NotAName(_) | WantedTarget::Address(_) => None,
+                },
+                address,
+                port: self.port,
+            };
+            let dialling = state.hooks.dialer.dial(&destination);
+            match timeout(DIAL_TIMEOUT, dialling).await {
+                Ok(Ok(upstream)) => {
+                    let allowed = Allowed {
+                        rule,
+                        address,
+                        is_fixed,
+                    };
+                    return Ok((allowed, upstream));
+                }
+                Ok(Err(error)) => verdict = failed(error),
+                Err(_) => verdict = failed("it does not answer"),
+            }
+        }
+        Err(verdict)
+    }
+
+    /// Returns the rule that allows it, and its addresses, which are not checked yet if
+    /// they are those of a name.
+    async fn addresses(
+        &self,
+        policy: &NetworkPolicy,
+        state: &NetworkState,
+    ) -> Result<(Option<String>, Vec<IpAddr>, bool), Verdict> {
+        let admit = || {
+            let admitted = state.admit(policy);
+            admitted.map_err(|limit| Verdict::Denied(DenialReason::Limit(limit.into())))
+        };
+        match &self.target {
+            WantedTarget::NotAName(_) => Err(Verdict::Denied(DenialReason::NotAName)),
+            WantedTarget::Address(address) => {
+                let rule = policy.check_address(*address, self.port);
+                let rule = rule.map_err(Verdict::Denied)?;
+                admit()?;
+                Ok((rule, vec![*address], false))
+            }
+            WantedTarget::Name(name) => match policy.check_name(name, self.port) {
+                NameVerdict::Denied(reason) => Err(Verdict::Denied(reason)),
+                NameVerdict::Fixed { rule, addresses } => {
+                    admit()?;
+                    Ok((rule, addresses, true))
+                }
+                NameVerdict::Resolve { rule } => {
+                    admit()?;
+                    let resolving = state.hooks.resolver.resolve(name);
+                    match timeout(RESOLVE_TIMEOUT, resolving).await {
+                        Ok(Ok(addresses)) => Ok((rule, addresses, false)),
+                        Ok(Err(error)) => Err(failed(error)),
+                        Err(_) => Err(failed("the resolver does not answer")),
+                    }
+                }
+            },
+        }
+    }
+
+    /// Returns whether another policy allows the connection as it is.
+    fn is_still_allowed(&self, policy: &NetworkPolicy, allowed: &Allowed) -> bool {
+        match &self.target {
+            WantedTarget::NotAName(_) => false,
+            WantedTarget::Address(address) => policy.check_address(*address, self.port).is_ok(),
+            WantedTarget::Name(name) => {
+                let is_fixed = match policy.check_name(name, self.port) {
+                    NameVerdict::Denied(_) => return false,
+                    NameVerdict::Fixed { addresses, .. } => addresses.contains(&allowed.address),
+                    NameVerdict::Resolve { .. } => false,
+                };
+                let resolved = policy.check_resolved(allowed.address, self.port, is_fixed);
+                is_fixed >= allowed.is_fixed && resolved.is_ok()
+            }
+        }
+    }
+}
+
+/// Why a connection was allowed, and to which address.
+#[derive(Debug)]
+struct Allowed {
+    rule: Option<String>,
+    address: IpAddr,
+    is_fixed: bool,
+}
+
+fn failed(reason: impl ToString) -> Verdict {
+    Verdict::Failed {
+        reason: reason.to_string(),
+    }
+}
+
+/// Accepts the connection of the program, and copies bytes until both sides have closed
+/// their direction.
+async fn relay_to_guest(
+    session: &Session,
+    ticket: u32,
+    upstream: Upstream,
+    metered: &Metered,
+) -> io::Result<()> {
+    // First, so that whatever happens resets it.
+    if let UpstreamKind::Tcp(stream) = &upstream.0 {
+        reset_on_close(stream)?;
+    }
+    let request = Request::Network(NetworkRequest::Accept { ticket });
+    let opened = session.open(&request);
+    let mut stream = opened.map_err(|error| io::Error::other(format!("{error:?}")))?;
+    match stream.next_except_output().await {
+        Ok(StreamEvent::Connected) => {}
+        Ok(_) => return Err(io::Error::other("the program has given up")),
+        Err(error) => return Err(io::Error::other(error.to_string())),
+    }
+    let connection = Connection::new(stream);
+    match upstream.0 {
+        UpstreamKind::Tcp(mut stream) => relay(&mut stream, connection, metered).await,
+        UpstreamKind::Other(stream) => relay_stream(stream, connection, metered).await,
+    }
+}
