@@ -49,7 +49,11 @@ impl AbsentTasks {
 
     // Of connections.
 
-    pub(crate) fn on_ready<T>(&mut self, _: ConnectionId, _: T, _: &Poller) {}
+    pub(crate) fn on_connection_ready<T>(&mut self, _: ConnectionId, _: T, _: &Poller) {}
 
     pub(crate) fn wake_streams<T>(&mut self, _: LinkId, _: T) {}
+
+    // Of the network.
+
+    pub(crate) fn on_ready<S, R>(&mut self, _: S, _: R) {}
 }

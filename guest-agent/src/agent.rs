@@ -44,6 +44,7 @@ pub(crate) struct AgentParts {
     pub(crate) processes: Processes,
     pub(crate) boot_id: [u8; 16],
     pub(crate) has_clock: bool,
+    pub(crate) has_network: bool,
     pub(crate) power_control: Option<Box<dyn PowerControl>>,
     pub(crate) identity_control: Option<Box<dyn IdentityControl>>,
     pub(crate) write_back: bool,
@@ -68,6 +69,7 @@ pub struct Agent {
     pub(crate) identity_control: Option<Box<dyn IdentityControl>>,
     pub(crate) boot_id: [u8; 16],
     pub(crate) has_clock: bool,
+    pub(crate) has_network: bool,
     listener: Option<OwnedFd>,
     /// When to retry `accept` after it ran out of descriptors. Edge-triggered
     /// epoll does not report those connections a second time.
@@ -119,6 +121,7 @@ impl Agent {
             identity_control: parts.identity_control,
             boot_id: parts.boot_id,
             has_clock: parts.has_clock,
+            has_network: parts.has_network,
             listener: None,
             accept_retry_at: None,
             links: Vec::new(),
@@ -153,11 +156,17 @@ impl Agent {
         self.tasks.freezer.expire();
         #[cfg(feature = "services")]
         self.tasks.supervise_services(&self.poller);
+        #[cfg(feature = "network")]
+        self.tasks.advance_network(&self.poller);
         while let Some(id) = self.tasks.next_link_to_serve() {
             self.serve_soon(id);
         }
         for id in core::mem::take(&mut self.links_to_serve) {
             self.serve(id);
+        }
+        #[cfg(feature = "network")]
+        for report in self.tasks.network.take_reports() {
+            self.report(report);
         }
         self.tasks.jobs.notify_workers();
         self.tasks.write_back.start_if_due(&self.poller);
@@ -286,6 +295,7 @@ impl Agent {
         [
             self.tasks.processes.next_deadline(),
             self.tasks.services.next_deadline(),
+            self.tasks.network.next_deadline(),
             self.tasks.write_back.next_start(),
             self.tasks.freezer.next_deadline(),
             self.poller.next_retry(),
@@ -315,11 +325,14 @@ impl Agent {
             Event::Launch(id) => self.tasks.processes.check_launch(id),
             Event::Worker(index) => self.tasks.jobs.worker_notified(index),
             Event::Connection(id, ready) => {
-                self.tasks.connections.on_ready(id, ready, &self.poller);
+                self.tasks
+                    .connections
+                    .on_connection_ready(id, ready, &self.poller);
             }
             Event::Log(id) => self.tasks.services.on_log_ready(id),
             Event::Probe(id) => self.tasks.services.mark_changed(id),
             Event::Freezer => self.tasks.freezer.check(),
+            Event::Network(socket, ready) => self.tasks.network.on_ready(socket, ready),
         }
     }
 

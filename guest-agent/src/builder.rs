@@ -21,13 +21,14 @@ use crate::{
 /// Builds an [`Agent`].
 ///
 /// Without further settings an agent has no link, rejects power-offs and requests
-/// for snapshots, leaves the clock alone, uses no cgroups, reaps its own children, and drops
+/// for snapshots, leaves the clock and the network alone, uses no cgroups, reaps its own children, and drops
 /// diagnostics.
 pub struct AgentBuilder<'a> {
     boot_id: [u8; 16],
     listener: Option<OwnedFd>,
     links: Vec<(OwnedFd, Medium)>,
     has_clock: bool,
+    has_network: bool,
     power_control: Option<Box<dyn PowerControl>>,
     identity_control: Option<Box<dyn IdentityControl>>,
     write_back: bool,
@@ -99,6 +100,7 @@ impl<'a> AgentBuilder<'a> {
             listener: None,
             links: Vec::new(),
             has_clock: false,
+            has_network: false,
             power_control: None,
             identity_control: None,
             write_back: false,
@@ -146,6 +148,17 @@ impl<'a> AgentBuilder<'a> {
     #[must_use]
     pub fn may_set_clock(mut self, may_set_clock: bool) -> Self {
         self.has_clock = may_set_clock;
+        self
+    }
+
+    /// Sets whether hosts may take the connections that programs make to other
+    /// machines. The agent then changes addresses and routes of the loopback
+    /// interface, attaches a BPF program to the network namespace, and mounts a file
+    /// over `/etc/resolv.conf`, all when a host first asks for it. So only PID 1 of a
+    /// machine without a network should.
+    #[must_use]
+    pub fn may_capture_network(mut self, may_capture: bool) -> Self {
+        self.has_network = may_capture;
         self
     }
 
@@ -243,6 +256,7 @@ impl<'a> AgentBuilder<'a> {
             processes: Processes::new(cgroups, settings, grace_ms).map_err(BuildError::Kernel)?,
             boot_id: self.boot_id,
             has_clock: self.has_clock,
+            has_network: self.has_network,
             power_control: self.power_control,
             identity_control: self.identity_control,
             write_back: self.write_back,

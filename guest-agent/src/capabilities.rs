@@ -15,6 +15,10 @@ impl Agent {
             (cfg!(feature = "ports"), Capabilities::PORTS),
             (self.power_control.is_some(), Capabilities::POWER_OFF),
             (self.has_clock, Capabilities::CLOCK),
+            (
+                cfg!(feature = "network") && self.has_network,
+                Capabilities::NETWORK,
+            ),
             (self.has_snapshots(), Capabilities::SNAPSHOTS),
         ] {
             if !is_there {

@@ -1,3 +1,4 @@
+use alloc::string::String;
 use core::fmt;
 
 use rustix::io::Errno;
@@ -5,7 +6,7 @@ use vmcell_wire::WireError;
 
 /// Something that went wrong and that no host is told: for the log of the
 /// program that runs the agent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Diagnostic {
     /// The peer of a link has violated the protocol. Its session is over.
@@ -31,6 +32,16 @@ pub enum Diagnostic {
         /// The pid that it had.
         pid: i32,
     },
+    /// A program wanted to reach something that the host's policy does not allow.
+    NotAllowed {
+        /// The name or address.
+        target: String,
+        /// The port; `None` if the program only looked up the name.
+        port: Option<u16>,
+    },
+    /// Programs do not find the agent when they look up names, because their
+    /// `/etc/resolv.conf` cannot be replaced.
+    ResolverFile(Errno),
 }
 
 impl fmt::Display for Diagnostic {
@@ -41,6 +52,13 @@ impl fmt::Display for Diagnostic {
             Self::NewLink(error) => write!(f, "new link: {error}"),
             Self::LostChild { pid } => {
                 write!(f, "child {pid} was reaped without the agent's knowledge")
+            }
+            Self::NotAllowed { target, port } => {
+                write!(f, "not allowed by policy: {target}")?;
+                port.map_or(Ok(()), |port| write!(f, ":{port}"))
+            }
+            Self::ResolverFile(error) => {
+                write!(f, "/etc/resolv.conf cannot be replaced: {error}")
             }
         }
     }

@@ -128,6 +128,10 @@ impl Agent {
             Request::Service(request) => return self.service(session, stream, request),
             #[cfg(feature = "ports")]
             Request::Dial { port } => return self.dial(session, stream, *port),
+            #[cfg(feature = "network")]
+            Request::Network(request) if self.has_network => {
+                return self.network(session, stream, request);
+            }
             Request::Signal { process, signal } => self.signal(*process, *signal),
             Request::Detach { process } => self.detach(session, *process),
             Request::Forget { process } => self.forget(*process),

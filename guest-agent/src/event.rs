@@ -45,6 +45,21 @@ pub(crate) enum Event {
     Probe(ServiceId),
     /// The cgroup of all processes may be frozen now.
     Freezer,
+    /// A socket by which programs reach other machines is ready.
+    Network(NetworkSocket, Readiness),
+}
+
+/// A socket by which programs reach other machines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NetworkSocket {
+    /// Programs connect.
+    Listener,
+    /// Programs ask for names.
+    Datagrams,
+    /// A connection that waits for the host's decision was reset.
+    Waiting(u32),
+    /// A program asks for names over a connection.
+    Client(u32),
 }
 
 impl Event {
@@ -61,6 +76,10 @@ impl Event {
             Self::Probe(ServiceId(id)) => (8, 0, id),
             Self::Launch(ProcessId(id)) => (9, 0, id),
             Self::Freezer => (10, 0, 0),
+            Self::Network(NetworkSocket::Listener, _) => (11, 0, 0),
+            Self::Network(NetworkSocket::Datagrams, _) => (11, 1, 0),
+            Self::Network(NetworkSocket::Waiting(ticket), _) => (11, 2, ticket),
+            Self::Network(NetworkSocket::Client(id), _) => (11, 3, id),
         };
         let [a, b, c, d] = u32::to_le_bytes(id);
         u64::from_le_bytes([a, b, c, d, detail, 0, 0, kind])
@@ -82,6 +101,15 @@ impl Event {
             (8, _) => Some(Self::Probe(ServiceId(id))),
             (9, _) => Some(Self::Launch(ProcessId(id))),
             (10, _) => Some(Self::Freezer),
+            (11, detail) => {
+                let socket = match detail {
+                    0 => NetworkSocket::Listener,
+                    1 => NetworkSocket::Datagrams,
+                    2 => NetworkSocket::Waiting(id),
+                    _ => NetworkSocket::Client(id),
+                };
+                Some(Self::Network(socket, Readiness(flags)))
+            }
             _ => None,
         }
     }
@@ -111,6 +139,25 @@ impl Readiness {
     /// Returns whether the socket has an error or is closed on both sides.
     pub(crate) fn has_failed(self) -> bool {
         self.0.intersects(EventFlags::ERR | EventFlags::HUP)
+    }
+}
+
+/// Returns what to watch a descriptor for.
+fn interest(event: Event) -> EventFlags {
+    match event {
+        Event::Child(_) | Event::Listener | Event::Link(_) | Event::Worker(_) => EventFlags::IN,
+        Event::Pipe(_, Channel::Stdin) => EventFlags::OUT,
+        Event::Connection(..) => EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP,
+        Event::Pipe(_, Channel::Stdout | Channel::Stderr) => EventFlags::IN,
+        Event::Log(_) | Event::Probe(_) | Event::Launch(_) => EventFlags::IN,
+        // A file of a cgroup is always readable: cgroups(7).
+        Event::Freezer => EventFlags::PRI,
+        Event::Network(NetworkSocket::Listener | NetworkSocket::Datagrams, _) => EventFlags::IN,
+        // Errors are always reported.
+        Event::Network(NetworkSocket::Waiting(_), _) => EventFlags::empty(),
+        Event::Network(NetworkSocket::Client(_), _) => {
+            EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP
+        }
     }
 }
 
@@ -144,21 +191,20 @@ impl Poller {
     }
 
     pub(crate) fn watch(&self, descriptor: impl AsFd, event: Event) -> Result<(), Errno> {
-        let interest = match event {
-            Event::Child(_) | Event::Listener | Event::Link(_) | Event::Worker(_) => EventFlags::IN,
-            Event::Pipe(_, Channel::Stdin) => EventFlags::OUT,
-            Event::Connection(..) => EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP,
-            Event::Pipe(_, Channel::Stdout | Channel::Stderr) => EventFlags::IN,
-            Event::Log(_) | Event::Probe(_) | Event::Launch(_) => EventFlags::IN,
-            // A file of a cgroup is always readable: cgroups(7).
-            Event::Freezer => EventFlags::PRI,
-        };
+        let interest = interest(event);
         epoll::add(
             &self.epoll,
             descriptor,
             EventData::new_u64(event.token()),
             interest | EventFlags::ET,
         )
+    }
+
+    /// Watches a descriptor for another event than before.
+    pub(crate) fn watch_instead(&self, descriptor: impl AsFd, event: Event) -> Result<(), Errno> {
+        let data = EventData::new_u64(event.token());
+        let interest = interest(event) | EventFlags::ET;
+        epoll::modify(&self.epoll, descriptor, data, interest)
     }
 
     /// Starts or stops watching a link for writability.

@@ -58,9 +58,11 @@
 //!
 //! # Features
 //!
-//! `files`, `terminals`, `services` and `ports` are on by default, and are what the
-//! agent announces to hosts. Without one, its code is not compiled in, and its
-//! requests are rejected as unsupported. `init` is for the program `vmcell-init`.
+//! `files`, `terminals`, `services`, `ports` and `network` are on by default, and are
+//! what the agent announces to hosts. Without one, its code is not compiled in, and its
+//! requests are rejected as unsupported. `network` takes the program's
+//! [consent](AgentBuilder::may_capture_network), too. `init` is for the program
+//! `vmcell-init`.
 //!
 //! # Structure
 //!
@@ -77,6 +79,7 @@
 //!                              ├─> job       file requests, run by workers
 //!                              ├─> service   supervised processes
 //!                              ├─> port      TCP connections to programs
+//!                              ├─> network   connections of programs to other machines
 //!                              ├─> write_back  flushing of a persistent disk
 //!                              ├─> power     orderly power-off
 //!                              └─> snapshot  a new identity for copies of a VM
@@ -93,6 +96,7 @@
 #![cfg_attr(
     not(all(
         feature = "files",
+        feature = "network",
         feature = "ports",
         feature = "services",
         feature = "terminals"
@@ -106,7 +110,7 @@
 
 extern crate alloc;
 
-#[cfg(not(all(feature = "files", feature = "ports", feature = "services")))]
+#[cfg(not(all(feature = "files", feature = "network", feature = "services")))]
 mod absent;
 mod agent;
 pub mod boot;
@@ -129,6 +133,8 @@ mod job;
 mod kernel_error;
 mod kernel_log;
 mod link;
+#[cfg(feature = "network")]
+mod network;
 #[cfg(feature = "ports")]
 mod port;
 mod power;

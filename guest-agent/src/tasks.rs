@@ -2,12 +2,16 @@
 use crate::absent::AbsentTasks as Connections;
 #[cfg(not(feature = "files"))]
 use crate::absent::AbsentTasks as Jobs;
+#[cfg(not(feature = "network"))]
+use crate::absent::AbsentTasks as Network;
 #[cfg(not(feature = "services"))]
 use crate::absent::AbsentTasks as Services;
-#[cfg(feature = "services")]
+#[cfg(any(feature = "network", feature = "services"))]
 use crate::event::Poller;
 #[cfg(feature = "files")]
 use crate::job::Jobs;
+#[cfg(feature = "network")]
+use crate::network::Network;
 #[cfg(feature = "ports")]
 use crate::port::Connections;
 #[cfg(feature = "services")]
@@ -22,6 +26,7 @@ pub(crate) struct Tasks {
     pub(crate) jobs: Jobs,
     pub(crate) services: Services,
     pub(crate) connections: Connections,
+    pub(crate) network: Network,
     pub(crate) write_back: WriteBack,
     pub(crate) freezer: Freezer,
 }
@@ -33,6 +38,7 @@ impl Tasks {
             jobs: Jobs::new(),
             services: Services::new(),
             connections: Connections::new(),
+            network: Network::new(),
             write_back,
             freezer: Freezer::new(),
         }
@@ -59,18 +65,25 @@ impl Tasks {
         self.services.supervise(&mut self.processes, poller);
     }
 
+    /// Takes connections and questions of programs for other machines.
+    #[cfg(feature = "network")]
+    pub(crate) fn advance_network(&mut self, poller: &Poller) {
+        self.network.advance(&self.connections, poller);
+    }
+
     /// Takes a link whose streams may have something to send.
     pub(crate) fn next_link_to_serve(&mut self) -> Option<LinkId> {
         let link = self.processes.next_link_to_serve();
         link.or_else(|| self.jobs.next_link_to_serve())
             .or_else(|| self.services.next_link_to_serve())
             .or_else(|| self.connections.next_link_to_serve())
+            .or_else(|| self.network.next_link_to_serve())
             .or_else(|| self.freezer.next_link_to_serve())
     }
 
     /// Returns whether there is work that needs no event.
     pub(crate) fn is_busy(&self) -> bool {
-        self.processes.is_busy() || self.services.is_busy()
+        self.processes.is_busy() || self.services.is_busy() || self.network.is_busy()
     }
 
     pub(crate) fn has_links_to_serve(&self) -> bool {
@@ -78,6 +91,7 @@ impl Tasks {
             || self.jobs.has_links_to_serve()
             || self.services.has_links_to_serve()
             || self.connections.has_links_to_serve()
+            || self.network.has_links_to_serve()
             || self.freezer.has_links_to_serve()
     }
 }

@@ -11,6 +11,7 @@ use vmcell_wire::{
     Attach, Capabilities, Channel, Event, Exit, ExitCause, Failure, FailureKind, Header, Hello,
     Kind, Outcome, Output, PackedStringsBuf, Position, ProcessMode, Renew, Request, Resume,
     Selector, Stage, Start, StartEvent, Stdin, StreamId, boot, encode, files, limits, namespaces,
+    network::{self, NetworkRequest},
     service::{self, ServiceRequest},
     terminal::{self, TerminalRequest},
 };
@@ -60,6 +61,11 @@ fn registry() -> Registry {
         service::RestartPolicy,
         service::Phase<'_>,
         service::FailureReason<'_>,
+        network::NetworkRequest<'_>,
+        network::Want<'_>,
+        network::Target<'_>,
+        network::Answer,
+        network::Refusal,
         boot::Boot<'_>,
         boot::BootLink,
         namespaces::Namespaces<'_>,
@@ -272,6 +278,8 @@ fn limit_rows() -> Vec<Row> {
         MAX_DEPTH,
         MAX_PATTERN_INSTRUCTIONS,
         MAX_PATTERN_CLASSES,
+        MAX_HOST_NAME,
+        MAX_CAPTURED_PREFIXES,
     )
 }
 
@@ -372,6 +380,8 @@ fn each_request<T>(call: impl FnMut(&Request<'_>) -> T) -> Vec<T> {
             wall_time_ns: 0,
             hostname: "cell",
         }),
+        Request::Network(NetworkRequest::Capture { prefixes: b"" }),
+        Request::Network(NetworkRequest::Accept { ticket: 0 }),
     ];
     requests.iter().map(call).collect()
 }
@@ -422,6 +432,7 @@ fn request_name(request: &Request<'_>) -> String {
         },
         Request::Terminal(request) => format!("Terminal({})", outer(format!("{request:?}"))),
         Request::Service(request) => format!("Service({})", outer(format!("{request:?}"))),
+        Request::Network(request) => format!("Network({})", outer(format!("{request:?}"))),
         request => outer(format!("{request:?}")),
     }
 }

@@ -52,6 +52,9 @@ pub struct Booted {
     pub listener: Option<OwnedFd>,
     /// Whether the agent may set the clock: it is not the host's.
     pub has_clock: bool,
+    /// Whether the agent may take the connections that programs make to other machines:
+    /// the machine has no network of its own.
+    pub has_network: bool,
     /// Whether cgroups are mounted at [`CGROUPS`].
     pub has_cgroups: bool,
     /// The disk of the root.
@@ -76,6 +79,7 @@ impl Booted {
         let mut builder = Agent::builder()
             .boot_id(self.boot_id)
             .may_set_clock(self.has_clock)
+            .may_capture_network(self.has_network)
             .reaping(Reaping::HandedOver)
             .power_control(GuestPower(self.root_disk))
             .write_back(self.root_disk == RootDisk::Persistent)
@@ -242,6 +246,7 @@ pub fn boot() -> Result<Booted, BootError> {
         ports,
         listener,
         has_clock: true,
+        has_network: true,
         has_cgroups: true,
         root_disk: match boot.disk_is_persistent {
             true => RootDisk::Persistent,

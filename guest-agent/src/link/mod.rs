@@ -42,6 +42,8 @@ use stream::Filled;
 use streams::Streams;
 
 pub(crate) use peer::is_from_host;
+#[cfg(feature = "network")]
+pub(crate) use stream::CaptureStream;
 #[cfg(feature = "files")]
 pub(crate) use stream::JobStream;
 #[cfg(feature = "ports")]

@@ -6,7 +6,7 @@ use rustix::{
     io::Errno,
     net::{
         SendFlags, Shutdown, send, shutdown,
-        sockopt::{set_socket_linger, socket_error},
+        sockopt::{set_socket_linger, set_tcp_nodelay, socket_error},
     },
 };
 
@@ -69,9 +69,24 @@ impl Connection {
     pub(super) fn dial(port: u16) -> Result<Self, Errno> {
         let (dial, socket) = Dial::begin(port)?;
         Ok(Self {
-            socket,
             dial: Some(dial),
             was_connected: false,
+            ..Self::connected(socket)
+        })
+    }
+
+    /// Takes a socket that is connected.
+    pub(super) fn adopt(socket: OwnedFd) -> Self {
+        // An error only costs speed.
+        let _ = set_tcp_nodelay(&socket, true);
+        Self::connected(socket)
+    }
+
+    fn connected(socket: OwnedFd) -> Self {
+        Self {
+            socket,
+            dial: None,
+            was_connected: true,
             failure: None,
             readable: false,
             hung_up: false,
@@ -82,7 +97,7 @@ impl Connection {
             written: 0,
             input: Input::Open,
             consumed: 0,
-        })
+        }
     }
 
     /// Advances the attempt to connect. Returns whether the socket was

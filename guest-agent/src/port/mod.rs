@@ -1,4 +1,5 @@
-//! TCP connections to programs of the guest, through its loopback interface.
+//! TCP connections to programs of the guest, through its loopback interface, and those
+//! that programs have begun themselves.
 //!
 //! ```text
 //!           connected             both sides ended output

@@ -1,6 +1,6 @@
 use alloc::vec::Vec;
 
-use rustix::io::Errno;
+use rustix::{fd::OwnedFd, io::Errno};
 use vmcell_wire::{Failure, FailureKind, Stage, StreamId};
 
 use super::{Connection, ConnectionState};
@@ -21,11 +21,20 @@ pub(crate) struct Connections {
 struct Slot {
     caller: Caller,
     connection: Connection,
+    origin: Origin,
     is_ready: bool,
 }
 
-/// The maximum number of connections, so that descriptors remain for other
-/// work: the kernel gives PID 1 1024 of them.
+/// Who has begun a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Origin {
+    Host,
+    Guest,
+}
+
+/// The maximum number of connections that hosts begin, so that descriptors remain for
+/// other work where the agent cannot raise the limit of 1024. Those that begin in the
+/// guest are counted where they are accepted.
 const MAX_CONNECTIONS: usize = 480;
 
 impl Connections {
@@ -44,6 +53,10 @@ impl Connections {
         caller: Caller,
         poller: &Poller,
     ) -> Result<ConnectionId, Failure<'static>> {
+        if self.count(Origin::Host) >= MAX_CONNECTIONS {
+            let text = "too many connections at once";
+            return Err(Failure::new(FailureKind::Limit, Stage::Dial, text));
+        }
         let (id, slot) = self.free_slot()?;
         let mut connection = Connection::dial(port).map_err(failure)?;
         connection.advance();
@@ -53,9 +66,43 @@ impl Connections {
         *slot = Some(Slot {
             caller,
             connection,
+            origin: Origin::Host,
             is_ready: false,
         });
         Ok(id)
+    }
+
+    /// Takes a connection that a program has begun, and that is already watched.
+    #[cfg(feature = "network")]
+    pub(crate) fn adopt(
+        &mut self,
+        socket: OwnedFd,
+        caller: Caller,
+        poller: &Poller,
+    ) -> Result<ConnectionId, Failure<'static>> {
+        let (id, slot) = self.free_slot()?;
+        let connection = Connection::adopt(socket);
+        poller
+            .watch_instead(&connection, Event::Connection(id, Readiness::NONE))
+            .map_err(failure)?;
+        *slot = Some(Slot {
+            caller,
+            connection,
+            origin: Origin::Guest,
+            is_ready: false,
+        });
+        Ok(id)
+    }
+
+    /// Returns the number of connections that programs have begun.
+    #[cfg(feature = "network")]
+    pub(crate) fn adopted(&self) -> usize {
+        self.count(Origin::Guest)
+    }
+
+    fn count(&self, origin: Origin) -> usize {
+        let slots = self.slots.iter().flatten();
+        slots.filter(|slot| slot.origin == origin).count()
     }
 
     pub(crate) fn get_mut(&mut self, id: ConnectionId) -> Option<&mut Connection> {
@@ -63,7 +110,12 @@ impl Connections {
     }
 
     /// Handles an epoll event of a connection.
-    pub(crate) fn on_ready(&mut self, id: ConnectionId, ready: Readiness, poller: &Poller) {
+    pub(crate) fn on_connection_ready(
+        &mut self,
+        id: ConnectionId,
+        ready: Readiness,
+        poller: &Poller,
+    ) {
         let Some(Some(slot)) = self.slot_mut(id) else {
             return;
         };
@@ -153,10 +205,6 @@ impl Connections {
     fn free_slot(&mut self) -> Result<(ConnectionId, &mut Option<Slot>), Failure<'static>> {
         let free = self.slots.iter().position(Option::is_none);
         let slot = free.unwrap_or(self.slots.len());
-        if slot >= MAX_CONNECTIONS {
-            let text = "too many connections at once";
-            return Err(Failure::new(FailureKind::Limit, Stage::Dial, text));
-        }
         if free.is_none() {
             self.slots.push(None);
         }

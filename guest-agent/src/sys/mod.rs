@@ -2,9 +2,13 @@
 //! wrapper for.
 #![allow(unsafe_code)]
 
+#[cfg(feature = "network")]
+mod bpf;
 mod cgroup_namespace;
 mod child;
 mod clone;
+#[cfg(feature = "network")]
+mod datagram;
 mod descriptors;
 mod entropy;
 mod fork;
@@ -23,10 +27,16 @@ mod signals;
 mod vsock;
 mod wait;
 
+#[cfg(feature = "network")]
+pub(crate) use bpf::{
+    BpfInstruction, attach_lookup_program, load_lookup_program, replace_lookup_program, socket_map,
+};
 pub use cgroup_namespace::CGROUPS;
 pub(crate) use cgroup_namespace::{CGROUP_PARENT, CgroupNamespace};
 pub(crate) use child::ChildFailure;
 pub(crate) use clone::clone_into_namespaces;
+#[cfg(feature = "network")]
+pub(crate) use datagram::{receive_datagram, report_destinations, send_datagram};
 pub use descriptors::stdin_copy;
 pub(crate) use descriptors::{first_closed_stream, inherited, set_cloexec_on_all, standard_error};
 pub(crate) use entropy::{add_entropy, reseed};

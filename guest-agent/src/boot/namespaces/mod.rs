@@ -105,6 +105,7 @@ fn boot_init(
         ports: alloc::vec![link],
         listener: None,
         has_clock: false,
+        has_network: false,
         has_cgroups,
         root_disk: RootDisk::None,
         // The random numbers, the clock and the boot id are those of the host.

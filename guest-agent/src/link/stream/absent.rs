@@ -32,6 +32,10 @@ impl AbsentStream {
         match *self {}
     }
 
+    pub(super) fn answer<T>(&mut self, _: &[u8], _: &mut T) -> Result<Option<u32>, LinkError> {
+        match *self {}
+    }
+
     pub(super) fn input_ended<T>(&mut self, _: &mut T) {
         match *self {}
     }

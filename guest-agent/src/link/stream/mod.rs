@@ -1,5 +1,7 @@
-#[cfg(not(all(feature = "files", feature = "ports", feature = "services")))]
+#[cfg(not(all(feature = "files", feature = "network", feature = "services")))]
 mod absent;
+#[cfg(feature = "network")]
+mod capture;
 mod freeze;
 #[cfg(feature = "files")]
 mod job;
@@ -13,12 +15,16 @@ mod service;
 use super::{LinkError, outgoing::Outgoing};
 use crate::tasks::Tasks;
 
+#[cfg(not(feature = "network"))]
+use absent::AbsentStream as CaptureStream;
 #[cfg(not(feature = "files"))]
 use absent::AbsentStream as JobStream;
 #[cfg(not(feature = "ports"))]
 use absent::AbsentStream as PortStream;
 #[cfg(not(feature = "services"))]
 use absent::AbsentStream as ServiceStream;
+#[cfg(feature = "network")]
+pub(crate) use capture::CaptureStream;
 pub(crate) use freeze::FreezeStream;
 #[cfg(feature = "files")]
 pub(crate) use job::JobStream;
@@ -35,6 +41,7 @@ pub(crate) enum Stream {
     Port(PortStream),
     Service(ServiceStream),
     Freeze(FreezeStream),
+    Capture(CaptureStream),
 }
 
 /// The result of polling a stream for frames.
@@ -56,6 +63,7 @@ impl Stream {
             Self::Job(stream) => stream.on_link_lost(&mut tasks.jobs),
             Self::Port(stream) => stream.abandon(&mut tasks.connections),
             Self::Service(stream) => stream.stop_watching(&mut tasks.services),
+            Self::Capture(stream) => stream.abandon(&mut tasks.network),
             Self::Freeze(_) => {}
         }
     }
@@ -77,6 +85,10 @@ impl Stream {
                 stream.stop_watching(&mut tasks.services);
                 false
             }
+            Self::Capture(stream) => {
+                stream.abandon(&mut tasks.network);
+                false
+            }
             Self::Freeze(_) => false,
         }
     }
@@ -86,7 +98,11 @@ impl Stream {
     pub(super) fn acknowledge(&self, tasks: &mut Tasks) -> bool {
         match self {
             Self::Process(stream) => stream.acknowledge(&mut tasks.processes),
-            Self::Job(_) | Self::Port(_) | Self::Service(_) | Self::Freeze(_) => false,
+            Self::Job(_)
+            | Self::Port(_)
+            | Self::Service(_)
+            | Self::Freeze(_)
+            | Self::Capture(_) => false,
         }
     }
 
@@ -102,6 +118,7 @@ impl Stream {
             Self::Job(stream) => stream.credit(channel, bytes),
             Self::Port(stream) => stream.credit(channel, bytes),
             Self::Service(stream) => stream.credit(channel, bytes),
+            Self::Capture(stream) => stream.credit(channel, bytes),
             // It has no output.
             Self::Freeze(_) => Ok(()),
         }
@@ -117,6 +134,7 @@ impl Stream {
             Self::Process(stream) => stream.input(bytes, &mut tasks.processes),
             Self::Job(stream) => stream.input(bytes, &mut tasks.jobs).map(|()| None),
             Self::Port(stream) => stream.input(bytes, &mut tasks.connections).map(|()| None),
+            Self::Capture(stream) => stream.answer(bytes, &mut tasks.network),
             // These take no input.
             Self::Service(_) | Self::Freeze(_) => Ok(None),
         }
@@ -128,7 +146,8 @@ impl Stream {
             Self::Process(stream) => stream.input_ended(&mut tasks.processes),
             Self::Job(stream) => stream.input_ended(&mut tasks.jobs),
             Self::Port(stream) => stream.input_ended(&mut tasks.connections),
-            Self::Service(_) | Self::Freeze(_) => {}
+            // A host that has answered everything still decides.
+            Self::Service(_) | Self::Freeze(_) | Self::Capture(_) => {}
         }
     }
 
@@ -144,6 +163,7 @@ impl Stream {
             Self::Port(stream) => stream.fill(outgoing, &mut tasks.connections),
             Self::Service(stream) => stream.fill(outgoing, &mut tasks.services),
             Self::Freeze(stream) => stream.fill(outgoing),
+            Self::Capture(stream) => stream.fill(outgoing, &mut tasks.network),
         }
     }
 }

@@ -1,0 +1,89 @@
+use alloc::{
+    string::{String, ToString},
+    vec::Vec,
+};
+use core::{
+    net::{Ipv4Addr, Ipv6Addr},
+    time::Duration,
+};
+
+use rustix::{fd::OwnedFd, net::sockopt::set_socket_linger};
+use vmcell_wire::network::{Target, Want};
+
+/// The connections that the host has neither accepted nor refused.
+#[derive(Default)]
+pub(super) struct WaitingConnections(Vec<WaitingConnection>);
+
+/// A connection that waits for the host's decision. The program takes it for
+/// established, and may have sent data.
+pub(super) struct WaitingConnection {
+    pub(super) ticket: u32,
+    pub(super) socket: OwnedFd,
+    pub(super) destination: Destination,
+    pub(super) port: u16,
+}
+
+/// What a program connects to.
+pub(super) enum Destination {
+    Name(String),
+    V4(Ipv4Addr),
+    V6(Ipv6Addr),
+}
+
+impl WaitingConnections {
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(super) fn add(&mut self, connection: WaitingConnection) {
+        self.0.push(connection);
+    }
+
+    /// Removes the one with this ticket.
+    pub(super) fn take(&mut self, ticket: u32) -> Option<WaitingConnection> {
+        let mut all = self.0.iter();
+        let index = all.position(|connection| connection.ticket == ticket)?;
+        Some(self.0.swap_remove(index))
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &WaitingConnection> {
+        self.0.iter()
+    }
+
+    pub(super) fn reset_all(&mut self) {
+        for connection in core::mem::take(&mut self.0) {
+            reset(connection.socket);
+        }
+    }
+}
+
+impl WaitingConnection {
+    pub(super) fn want(&self) -> Want<'_> {
+        Want::Connect {
+            ticket: self.ticket,
+            target: match &self.destination {
+                Destination::Name(name) => Target::Name(name),
+                Destination::V4(address) => Target::V4(address.octets()),
+                Destination::V6(address) => Target::V6(address.octets()),
+            },
+            port: self.port,
+        }
+    }
+}
+
+impl Destination {
+    /// Returns the name or address, for display.
+    pub(super) fn text(self) -> String {
+        match self {
+            Self::Name(name) => name,
+            Self::V4(address) => address.to_string(),
+            Self::V6(address) => alloc::format!("[{address}]"),
+        }
+    }
+}
+
+/// Resets a connection, so that the program gets an error: SO_LINGER in socket(7).
+pub(super) fn reset(socket: OwnedFd) {
+    // On an error the connection is closed instead.
+    let _ = set_socket_linger(&socket, Some(Duration::ZERO));
+}
