@@ -16,18 +16,19 @@ async fn an_allowed_name_is_reached_and_its_neighbour_is_not() {
     let server = WebServer::start().await;
     let port = server.port();
     let vm = vm_with(policy_for(port)).start().await.unwrap();
-    let page = fetch(&vm, &format!("http://web.test:{port}/")).await;
-    assert_eq!(page.stdout_text(), "hello\n", "{page:?}");
-    assert!(page.network_denials.is_empty(), "{page:?}");
+    let page = fetch(&vm, "web.test", port).await;
+    assert!(page.is_there, "{page:?}");
+    assert!(page.denials.is_empty(), "{page:?}");
 
-    let page = fetch(&vm, &format!("http://other.test:{port}/")).await;
-    assert!(!page.success());
-    assert!(page.stderr_text().contains("bad address"), "{page:?}");
-    assert_eq!(page.network_denials, ["other.test"]);
+    let page = fetch(&vm, "other.test", port).await;
+    assert!(!page.is_there);
+    let stderr = page.output.stderr_text();
+    assert!(stderr.contains("bad address"), "{stderr}");
+    assert_eq!(page.denials, ["other.test"]);
     // Another port of an allowed name.
-    let page = fetch(&vm, "http://web.test:1/").await;
-    assert!(!page.success());
-    assert_eq!(page.network_denials, ["web.test:1"]);
+    let page = fetch(&vm, "web.test", 1).await;
+    assert!(!page.is_there);
+    assert_eq!(page.denials, ["web.test:1"]);
     let console = vm.console().unwrap();
     let expected = "vmcell: not allowed by policy: web.test:1";
     assert!(console.contains(expected), "{console}");
@@ -65,8 +66,9 @@ async fn without_a_policy_there_is_nothing_of_a_network() {
         let output = shell(&vm, line).await;
         assert_eq!(output.stdout_text(), expected, "{line}");
     }
-    let output = fetch(&vm, "http://198.18.0.1/").await;
-    assert!(output.stderr_text().contains("unreachable"), "{output:?}");
+    let page = fetch(&vm, "198.18.0.1", 80).await;
+    let stderr = page.output.stderr_text();
+    assert!(stderr.contains("unreachable"), "{stderr}");
     let status = vm.network_status().await.unwrap();
     assert_eq!(
         (status.policy.as_str(), status.totals.decisions),
@@ -101,7 +103,7 @@ async fn services_of_the_guest_are_not_disturbed() {
     let script = format!(
         "nc -ll -p {port} -e echo own & \
          while ! nc 127.0.0.1 {port} </dev/null; do :; done; \
-         wget -qO- http://web.test:{port}/; \
+         printf 'GET / HTTP/1.0\\r\\n\\r\\n' | nc web.test {port} | tail -n 1; \
          nc 127.0.0.1 {port} </dev/null; nc ::1 {port} </dev/null"
     );
     let output = shell(&vm, &script).await;
@@ -120,13 +122,13 @@ async fn with_all_public_hosts_allowed_addresses_and_names_are_reached() {
         .start()
         .await
         .unwrap();
-    for host in ["1.1.1.1", "[2606:4700::1111]", "any.test"] {
-        let page = fetch(&vm, &format!("http://{host}:8080/")).await;
-        assert_eq!(page.stdout_text(), "hello\n", "{host}: {page:?}");
+    for host in ["1.1.1.1", "2606:4700::1111", "any.test"] {
+        let page = fetch(&vm, host, 8080).await;
+        assert!(page.is_there, "{host}: {page:?}");
     }
-    let page = fetch(&vm, "http://9.9.9.9/").await;
-    assert!(!page.success());
-    assert_eq!(page.network_denials, ["9.9.9.9:80"]);
+    let page = fetch(&vm, "9.9.9.9", 80).await;
+    assert!(!page.is_there);
+    assert_eq!(page.denials, ["9.9.9.9:80"]);
     let dialled = dialer.dialled();
     let expected = ["1.1.1.1", "2606:4700::1111", "93.184.216.34"];
     assert_eq!(

@@ -54,14 +54,17 @@ async fn a_connection_that_the_server_resets_is_reset_in_the_guest() {
         client.read_u8().await.unwrap();
         client.set_zero_linger().unwrap();
     };
-    let line = format!("(echo x; sleep 60) | wget -T 60 -qO- http://web.test:{port}/");
+    let line = format!(
+        "mkfifo /tmp/f; (echo x; exec sleep 1000) >/tmp/f & nc web.test {port} </tmp/f; \
+         echo; echo ended; kill $!"
+    );
     let (output, ()) = tokio::join!(shell(&vm, &line), talking);
-    assert!(!output.success(), "{output:?}");
+    assert_eq!(output.stdout_text(), "begin\nended\n", "{output:?}");
     // A server that is not there at all.
     drop(listener);
-    let page = fetch(&vm, &format!("http://web.test:{port}/")).await;
-    assert!(!page.success(), "{page:?}");
-    assert!(page.network_denials.is_empty(), "{page:?}");
+    let page = fetch(&vm, "web.test", port).await;
+    assert!(!page.is_there, "{page:?}");
+    assert!(page.denials.is_empty(), "{page:?}");
     vm.kill().await.unwrap();
 }
 
@@ -80,8 +83,8 @@ async fn who_does_not_read_does_not_hold_up_others() {
     let mut flood = accept(&listener).await;
     let flooding = tokio::spawn(async move { while flood.write_all(&[0; 65536]).await.is_ok() {} });
     for _ in 0..3 {
-        let page = fetch(&vm, &format!("http://web.test:{}/", server.port())).await;
-        assert_eq!(page.stdout_text(), "hello\n", "{page:?}");
+        let page = fetch(&vm, "web.test", server.port()).await;
+        assert!(page.is_there, "{page:?}");
     }
     flooding.abort();
     vm.kill().await.unwrap();
@@ -109,9 +112,9 @@ async fn a_hundred_connections_are_open_at_once_and_all_end_with_the_vm() {
         clients.push(accept(&listener).await);
     }
     // One more is refused.
-    let page = fetch(&vm, &format!("http://web.test:{port}/")).await;
-    assert!(!page.success(), "{page:?}");
-    assert_eq!(page.network_denials, [format!("web.test:{port}")]);
+    let page = fetch(&vm, "web.test", port).await;
+    assert!(!page.is_there, "{page:?}");
+    assert_eq!(page.denials, [format!("web.test:{port}")]);
     vm.kill().await.unwrap();
     for mut client in clients {
         let ended = timeout(TEST_TIMEOUT, client.read_u8()).await.unwrap();
@@ -122,25 +125,24 @@ async fn a_hundred_connections_are_open_at_once_and_all_end_with_the_vm() {
 #[tokio::test]
 async fn a_copy_of_a_vm_keeps_to_its_own_policy() {
     let server = WebServer::start().await;
-    let url = format!("http://web.test:{}/", server.port());
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("snapshot");
     let vm = vm_with(policy_for(server.port()));
     let vm = vm.link(vmcell::LinkKind::Serial).start().await.unwrap();
-    assert!(fetch(&vm, &url).await.success());
+    assert!(fetch(&vm, "web.test", server.port()).await.is_there);
     vm.snapshot(&path).await.unwrap();
-    assert!(fetch(&vm, &url).await.success());
+    assert!(fetch(&vm, "web.test", server.port()).await.is_there);
     let without = Vm::restore(&path).await.unwrap();
-    assert!(!fetch(&without, &url).await.success());
+    assert!(!fetch(&without, "web.test", server.port()).await.is_there);
     without.kill().await.unwrap();
     let other = NetworkPolicy::rules().allow("other.test").unwrap();
     let other = Vm::builder().snapshot(&path).network(other);
     let other = other.start().await.unwrap();
-    let page = fetch(&other, &url).await;
-    assert_eq!(page.network_denials, ["web.test"], "{page:?}");
+    let page = fetch(&other, "web.test", server.port()).await;
+    assert_eq!(page.denials, ["web.test"], "{page:?}");
     let policy = policy_for(server.port());
     let same = Vm::builder().snapshot(&path).network(policy);
     let same = same.start().await.unwrap();
-    assert!(fetch(&same, &url).await.success());
+    assert!(fetch(&same, "web.test", server.port()).await.is_there);
     assert_eq!(server.clients(), 3);
 }
