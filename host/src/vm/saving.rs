@@ -56,6 +56,7 @@ pub(super) async fn save(control: &PauseControl, job: SaveJob, is_paused: bool) 
         }
     };
     let folder = snapshot.folder().to_owned();
+    control.was_saved.store(true, Ordering::Relaxed);
     let saved = control.on_vmm(move |vmm| vmm.save(&folder)).await;
     let stays_paused = is_paused || (stay_paused && saved.is_ok());
     let resumed = match stays_paused {
