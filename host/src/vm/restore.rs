@@ -1,21 +1,23 @@
 //! Starts a VM from a snapshot: finds out what it needs, and gives it an identity of its
 //! own.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
-use tokio::net::UnixStream;
+use tokio::{
+    net::UnixStream,
+    time::{sleep, timeout},
+};
 use vmcell_wire::{Renew, reset::ResetKey};
 
 use super::{VmBuilder, clock, start::Secrets};
 use crate::{
     acceleration::{Acceleration, AccelerationChoice},
-    backend::{AgentTransport, Machine, Root},
+    backend::{AGENT_PORT, AgentTransport, Machine, Root},
     error::Error,
     hex,
-    link::LinkKind,
     on_thread::on_thread,
     random::random_bytes,
-    session::{Link, LinkError, Route, Session},
+    session::{Address, ConnectError, Link, LinkError, Route, Session},
     snapshot::{LoadedSnapshot, SnapshotError},
 };
 
@@ -46,12 +48,7 @@ impl Restoration {
         transport: AgentTransport,
         secrets: Secrets,
     ) -> Result<(Session, Route), LinkError> {
-        let AgentTransport::Serial(port) = transport else {
-            return Err(LinkError::NotRenewed);
-        };
-        port.set_nonblocking(true)?;
-        let socket = port.try_clone()?;
-        let link = Link::used_serial(UnixStream::from_std(port)?, self.saved.reset_key);
+        let (link, route) = self.open_link(transport, secrets.reset_key).await?;
         let renew = Renew {
             boot_id: secrets.boot_id,
             reset_key: secrets.reset_key.to_bytes(),
@@ -60,8 +57,66 @@ impl Restoration {
             hostname: &self.hostname,
         };
         let session = Session::restore(link, self.saved.boot_id, &renew).await?;
-        let key = secrets.reset_key;
-        Ok((session, Route::Serial { socket, key }))
+        Ok((session, route))
+    }
+
+    /// Opens a link to an agent that listens already. Returns it with the route for another
+    /// one, on which the agent has this key.
+    async fn open_link(
+        &self,
+        transport: AgentTransport,
+        key: ResetKey,
+    ) -> Result<(Link, Route), LinkError> {
+        match transport {
+            AgentTransport::Serial(port) => {
+                port.set_nonblocking(true)?;
+                let socket = port.try_clone()?;
+                let link = Link::used_serial(UnixStream::from_std(port)?, self.saved.reset_key);
+                Ok((link, Route::Serial { socket, key }))
+            }
+            AgentTransport::Hybrid { path, .. } => {
+                let port = AGENT_PORT;
+                let address = Address::Hybrid { path, port };
+                let link = dial_restored(&address).await?;
+                Ok((link, Route::Address(address)))
+            }
+            AgentTransport::Vsock { .. } => Err(LinkError::NotRenewed),
+        }
+    }
+}
+
+/// How long the first attempt to connect to a restored guest may take. Later ones may take
+/// longer.
+const FIRST_ATTEMPT: Duration = Duration::from_millis(500);
+
+const MAX_ATTEMPT: Duration = Duration::from_secs(8);
+
+/// How long to wait after the guest has refused the first attempt. Later ones wait longer.
+const FIRST_DELAY: Duration = Duration::from_millis(10);
+
+/// How often the guest may refuse.
+const MAX_REFUSALS: u32 = 6;
+
+/// Connects to the agent of a VM that was just restored.
+///
+/// The new VMM can choose the port of a connection that the guest had when it was saved, and
+/// has not closed yet. The guest ignores or refuses the new connection then. The next one
+/// has another port.
+async fn dial_restored(address: &Address) -> Result<Link, LinkError> {
+    let mut limit = FIRST_ATTEMPT;
+    let mut refusals = 0;
+    loop {
+        match timeout(limit, Link::dial(address.clone())).await {
+            Ok(Err(LinkError::Connect(ConnectError::Refused))) if refusals < MAX_REFUSALS => {
+                sleep(FIRST_DELAY * 2_u32.pow(refusals)).await;
+                refusals += 1;
+            }
+            // The caller limits the time of all attempts.
+            Err(_) | Ok(Err(LinkError::Connect(ConnectError::TimedOut))) => {
+                limit = (limit * 2).min(MAX_ATTEMPT);
+            }
+            Ok(dialled) => return dialled,
+        }
     }
 }
 
@@ -95,7 +150,11 @@ pub(super) fn restored_machine(
         ));
     }
     let LoadedSnapshot { guest, machine } = snapshot;
-    let here = AccelerationChoice::detect().acceleration;
+    let here = match builder.acceleration {
+        // As for a VM that boots, the VMM reports if it is not there.
+        Some(Acceleration::Kvm) => Acceleration::Kvm,
+        _ => AccelerationChoice::detect().acceleration,
+    };
     if (guest.acceleration, here) == (Acceleration::Kvm, Acceleration::Tcg) {
         return Err(Error::Snapshot(SnapshotError::Differs {
             what: "the acceleration",
@@ -112,7 +171,7 @@ pub(super) fn restored_machine(
         memory_mib: guest.memory_mib,
         hostname: builder.hostname.clone().unwrap_or_else(own_name),
         acceleration: AccelerationChoice::requested(guest.acceleration),
-        link: Some(LinkKind::Serial),
+        link: Some(guest.link),
         randomise_addresses: false,
         kernel: None,
         kernel_arguments: String::new(),

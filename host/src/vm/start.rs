@@ -152,6 +152,7 @@ async fn boot(
                     build: session.peer().build.clone(),
                     sha256: snapshot.as_ref().and_then(|it| it.guest.agent.sha256),
                 },
+                link: link.kind,
                 boot_id: secrets.boot_id,
                 reset_key: secrets.reset_key.to_bytes(),
                 template: builder.template_key,
