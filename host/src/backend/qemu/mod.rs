@@ -125,13 +125,7 @@ impl Backend for Qemu {
         let start = match machine.saved() {
             None => machine.initramfs("/dev/vda", link.transport.boot_link())?,
             Some(saved) => saved
-                .open(PartKind::State)
-                .and_then(|files| {
-                    files
-                        .into_iter()
-                        .next()
-                        .ok_or(io::ErrorKind::NotFound.into())
-                })
+                .open_first(PartKind::State)
                 .map_err(Error::host("open the saved state"))?,
         };
         let mut control = QemuControl {
