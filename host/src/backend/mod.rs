@@ -25,7 +25,10 @@ mod saved;
 mod transport;
 mod version;
 
-use std::{fmt, path::PathBuf};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+};
 
 pub use cloud_hypervisor::CloudHypervisor;
 pub use control::{Feature, VmmControl};
@@ -43,7 +46,7 @@ pub(crate) use transport::AGENT_PORT;
 pub use transport::AgentTransport;
 pub(crate) use version::version_line;
 
-use crate::error::Error;
+use crate::{error::Error, locate};
 pub use crate::{run_folder::RunFolder, vmm::Vmm, vsock::VsockListener};
 
 /// A program that can run VMs.
@@ -69,6 +72,15 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// [template](crate::template) is made again when that has changed.
     fn program(&self) -> Option<PathBuf> {
         None
+    }
+
+    /// Returns the kernel that its VMs boot if the caller names this one, or none. A
+    /// [template](crate::template) is made again when that has changed.
+    ///
+    /// # Errors
+    /// [`Error::Missing`], [`Error::BadFile`].
+    fn kernel(&self, given: Option<&Path>) -> Result<PathBuf, Error> {
+        locate::kernel(given)
     }
 
     /// Starts the VM. It ends when the returned [`Vmm`] is dropped.

@@ -88,10 +88,6 @@ async fn boot(
     let agent = machine.agent.clone();
     let acceleration = machine.acceleration;
     let (vcpus, memory_mib) = (machine.vcpus, machine.memory_mib);
-    let kernel = match &snapshot {
-        Some(snapshot) => snapshot.guest.kernel.clone(),
-        None => machine.kernel().unwrap_or_default(),
-    };
     let start = StartKind::new(snapshot.as_deref(), &machine)?;
     let backend = match &snapshot {
         Some(snapshot) => Some(snapshot.guest.backend.as_str()),
@@ -105,6 +101,12 @@ async fn boot(
         _ => builder.backends.choose(builder.host_compat).await?,
     };
     let name = backend.name().to_owned();
+    let kernel = match &snapshot {
+        Some(snapshot) => snapshot.guest.kernel.clone(),
+        None => backend
+            .kernel(machine.kernel.as_deref())
+            .unwrap_or_default(),
+    };
     let choice = acceleration;
     let acceleration = backend.is_vm().then_some(acceleration);
     // Launching writes files and spawns a process, which would block the runtime.

@@ -99,6 +99,10 @@ impl Backend for CloudHypervisor {
         }
     }
 
+    fn kernel(&self, given: Option<&Path>) -> Result<PathBuf, Error> {
+        kernel(given)
+    }
+
     fn launch(&self, machine: Machine) -> Result<Launched, Error> {
         require_kvm(&machine, self.name())?;
         let link = machine.only_link(LinkKind::HybridVsock, self.name())?;
