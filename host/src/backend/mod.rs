@@ -8,6 +8,7 @@
 //! You can add backends of your own: implement the trait, and add it with
 //! [`Backends::with`].
 
+mod api_socket;
 mod cloud_hypervisor;
 mod control;
 mod firecracker;
@@ -17,10 +18,12 @@ mod http_api;
 mod kvm;
 mod launched;
 mod machine;
+mod messages;
 mod process;
 pub(crate) mod qemu;
 mod raw_disk;
 mod registry;
+mod savable;
 mod saved;
 mod transport;
 mod version;

@@ -8,7 +8,7 @@ mod vhost_device;
 
 use std::{
     fs::File,
-    io::{self, Read as _},
+    io,
     os::{
         fd::{AsRawFd as _, OwnedFd},
         unix::{net::UnixStream, process::CommandExt},
@@ -25,13 +25,16 @@ use self::{
     link::{Device, Link},
     qmp::Qmp,
 };
-use super::{Backend, BackendHealth, Feature, Launched, Machine, PartKind, Vmm, version::Version};
+use super::{
+    Backend, BackendHealth, Feature, Launched, Machine, PartKind, Vmm, messages::with_messages,
+    version::Version,
+};
 use crate::{
     acceleration::{Acceleration, AccelerationChoice},
     error::Error,
     locate,
     overlay::Overlay,
-    printable, processor, tsc,
+    processor, tsc,
 };
 
 /// The QEMU backend.
@@ -230,24 +233,6 @@ fn disk_files(disk: &Overlay) -> io::Result<DiskFiles> {
         }
     }
     Ok(files)
-}
-
-/// Adds what QEMU has printed to an error that it caused.
-fn with_messages(error: Error, stderr: &UnixStream) -> Error {
-    const MAX_MESSAGES: u64 = 4096;
-    let Error::Control { doing, reason } = error else {
-        return error;
-    };
-    let mut messages = Vec::new();
-    // It fails when there is no more.
-    let _ = stderr.set_nonblocking(true);
-    let _ = stderr.take(MAX_MESSAGES).read_to_end(&mut messages);
-    let _ = stderr.set_nonblocking(false);
-    let messages = printable(&messages);
-    Error::Control {
-        doing,
-        reason: format!("{reason}: {}", messages.trim_end()),
-    }
 }
 
 /// The first version whose emulated processors never execute an instruction
