@@ -194,12 +194,7 @@ impl Program {
 
     /// Jumps to a label if the address has one of the prefixes. It is in the registers
     /// from 2 on: one for IPv4, four for IPv6.
-    fn add_matches(
-        &mut self,
-        prefixes: &[Prefix],
-        is_chosen: fn(&&Prefix) -> bool,
-        target: Label,
-    ) {
+    fn add_matches(&mut self, prefixes: &[Prefix], is_chosen: fn(&&Prefix) -> bool, target: Label) {
         for prefix in prefixes.iter().filter(is_chosen) {
             let next = Label::Next(self.matches);
             self.matches = self.matches.saturating_add(1);
