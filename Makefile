@@ -53,7 +53,7 @@ features: tools ## Check each library without features, with each feature alone,
 		cargo clippy --package vmcell-disk --no-default-features --features "$$features" -- -D warnings || exit; \
 	done
 	cargo test --package vmcell-disk
-	for features in '' files ports services terminals; do \
+	for features in '' files network ports services terminals; do \
 		cargo clippy --package vmcell-agent --no-default-features --features "$$features" -- -D warnings && \
 		cargo test --package vmcell-agent --no-default-features --features "$$features" --test embedded || exit; \
 	done

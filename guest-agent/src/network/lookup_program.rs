@@ -29,10 +29,10 @@ pub(super) fn lookup_program(map: &OwnedFd, extra: &[Prefix]) -> Vec<BpfInstruct
     program.load(Register(2), context::LOCAL_IP4);
     program.add_swap(Register(2));
     let is_v4 = |prefix: &&Prefix| prefix.is_v4();
-    program.add_matches(NEVER.iter().filter(is_v4), Label::Pass);
-    let taken = ALWAYS.iter().chain(extra);
-    program.add_matches(taken.filter(is_v4), Label::Take);
-    program.add_matches(NOT_PUBLIC.iter(), Label::Pass);
+    program.add_matches(&NEVER, is_v4, Label::Pass);
+    program.add_matches(&ALWAYS, is_v4, Label::Take);
+    program.add_matches(extra, is_v4, Label::Take);
+    program.add_matches(&NOT_PUBLIC, is_v4, Label::Pass);
     program.jump(JUMP, Register(0), 0, Label::Take);
 
     program.place(Label::V6);
@@ -41,9 +41,9 @@ pub(super) fn lookup_program(map: &OwnedFd, extra: &[Prefix]) -> Vec<BpfInstruct
         program.add_swap(Register(register));
     }
     let is_v6 = |prefix: &&Prefix| !prefix.is_v4();
-    program.add_matches(NEVER.iter().filter(is_v6), Label::Pass);
-    let taken = ALWAYS.iter().chain(extra);
-    program.add_matches(taken.filter(is_v6), Label::Take);
+    program.add_matches(&NEVER, is_v6, Label::Pass);
+    program.add_matches(&ALWAYS, is_v6, Label::Take);
+    program.add_matches(extra, is_v6, Label::Take);
 
     program.place(Label::Pass);
     program.set(Register(0), SK_PASS);
@@ -194,8 +194,8 @@ impl Program {
 
     /// Jumps to a label if the address has one of the prefixes. It is in the registers
     /// from 2 on: one for IPv4, four for IPv6.
-    fn add_matches<'a>(&mut self, prefixes: impl Iterator<Item = &'a Prefix>, target: Label) {
-        for prefix in prefixes {
+    fn add_matches(&mut self, prefixes: &[Prefix], is_chosen: fn(&&Prefix) -> bool, target: Label) {
+        for prefix in prefixes.iter().filter(is_chosen) {
             let next = Label::Next(self.matches);
             self.matches = self.matches.saturating_add(1);
             let (words, length) = words(*prefix);

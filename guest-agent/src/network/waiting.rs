@@ -1,7 +1,4 @@
-use alloc::{
-    string::{String, ToString},
-    vec::Vec,
-};
+use alloc::{string::String, vec::Vec};
 use core::{
     net::{Ipv4Addr, Ipv6Addr},
     time::Duration,
@@ -76,8 +73,15 @@ impl Destination {
     pub(super) fn text(self) -> String {
         match self {
             Self::Name(name) => name,
-            Self::V4(address) => address.to_string(),
-            Self::V6(address) => alloc::format!("[{address}]"),
+            // The formats of the addresses themselves would take much more code.
+            Self::V4(address) => {
+                let [a, b, c, d] = address.octets();
+                alloc::format!("{a}.{b}.{c}.{d}")
+            }
+            Self::V6(address) => {
+                let [a, b, c, d, e, f, g, h] = address.segments();
+                alloc::format!("[{a:x}:{b:x}:{c:x}:{d:x}:{e:x}:{f:x}:{g:x}:{h:x}]")
+            }
         }
     }
 }

@@ -4,6 +4,7 @@
 use vmcell_wire::{
     Capabilities, Channel, FailureKind, Renew, Request, Selector, Stage, encode,
     files::{FileOperation, FileRequest},
+    network::NetworkRequest,
     service::ServiceRequest,
     terminal::TerminalRequest,
 };
@@ -64,9 +65,14 @@ fn absent() -> impl Iterator<Item = Request<'static>> {
 
 const UNSUPPORTED: (FailureKind, Stage) = (FailureKind::Unsupported, Stage::Request);
 
+/// Returns what the program does not allow.
+fn denied() -> Capabilities {
+    Capabilities::POWER_OFF | Capabilities::CLOCK | Capabilities::SNAPSHOTS | Capabilities::NETWORK
+}
+
 pub(crate) fn what_the_program_does_not_allow_is_not_announced_and_is_rejected(mode: Mode) {
     let mut program = RunningProgram::start(mode);
-    let denied = Capabilities::POWER_OFF | Capabilities::CLOCK | Capabilities::SNAPSHOTS;
+    let denied = denied();
     let announced = program.host.capabilities;
     assert_eq!(announced.intersection(denied), Capabilities::NONE);
     for request in [
@@ -75,6 +81,8 @@ pub(crate) fn what_the_program_does_not_allow_is_not_announced_and_is_rejected(m
         Request::Freeze,
         Request::Thaw,
         RENEW,
+        Request::Network(NetworkRequest::Capture { prefixes: &[] }),
+        Request::Network(NetworkRequest::Accept { ticket: 1 }),
     ] {
         assert_eq!(program.host.refused(&request), UNSUPPORTED);
     }
@@ -82,10 +90,7 @@ pub(crate) fn what_the_program_does_not_allow_is_not_announced_and_is_rejected(m
 
 pub(crate) fn what_is_not_compiled_in_is_not_announced_and_is_rejected(mode: Mode) {
     let mut program = RunningProgram::start(mode);
-    let mut missing = absent().fold(
-        Capabilities::POWER_OFF | Capabilities::CLOCK | Capabilities::SNAPSHOTS,
-        |missing, request| missing | request.capability(),
-    );
+    let mut missing = absent().fold(denied(), |missing, request| missing | request.capability());
     if missing.contains(Capabilities::TERMINALS) {
         missing = missing | Capabilities::TERMINAL_READS;
     }
