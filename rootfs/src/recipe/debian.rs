@@ -12,13 +12,22 @@ use crate::{
 };
 
 /// Part of the digest. To be changed whenever the contents of the image change.
-const GENERATION: &str = "1";
+const GENERATION: &str = "2";
 
 /// The release of Debian.
 const SUITE: &str = "bookworm";
 
 /// Packages to install besides the essential ones, which include bash, coreutils and ncurses.
-const PACKAGES: [&str; 5] = ["htop", "less", "procps", "python3", "vim-tiny"];
+const PACKAGES: [&str; 8] = [
+    "apt",
+    "ca-certificates",
+    "curl",
+    "htop",
+    "less",
+    "procps",
+    "python3",
+    "vim-tiny",
+];
 
 /// Default size of the file system. A new image takes about 100 MB on the host.
 const SIZE: Size = Size::Exact(4 << 30);
@@ -43,8 +52,33 @@ const REMOVED_PATHS: &[&str] = &[
     "/var/log/apt",
 ];
 
-/// Returns the recipe for interactive use: a small Debian with bash, Python, less, vim and htop,
-/// the users `root` and `cell` (1000:1000), and an empty `/workspace` owned by `cell`.
+/// Folders that apt needs.
+const APT_FOLDERS: &[&str] = &[
+    "/etc/apt/apt.conf.d",
+    "/etc/apt/preferences.d",
+    "/etc/apt/sources.list.d",
+    "/var/cache/apt/archives/partial",
+    "/var/lib/apt/lists/partial",
+    "/var/log/apt",
+];
+
+/// The package sources of the guest: the public ones, whatever the host's are.
+const SOURCES: &str = "\
+Types: deb
+URIs: http://deb.debian.org/debian
+Suites: bookworm bookworm-updates
+Components: main
+Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
+
+Types: deb
+URIs: http://deb.debian.org/debian-security
+Suites: bookworm-security
+Components: main
+Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
+";
+
+/// Returns the recipe for interactive use: a small Debian with bash, Python, curl, apt, less,
+/// vim and htop, the users `root` and `cell` (1000:1000), and an empty `/workspace` owned by `cell`.
 ///
 /// `mmdebstrap` installs it from the host's package sources, with the host's apt configuration;
 /// `VMCELL_DEBIAN_MIRROR` or [`Debian::mirror`] sets another mirror. Without root it needs user
@@ -66,6 +100,7 @@ const REMOVED_PATHS: &[&str] = &[
 pub fn debian() -> Debian {
     Debian {
         mirror: None,
+        packages: Vec::new(),
         size: SIZE,
         tools: Tools::system(),
     }
@@ -83,6 +118,7 @@ pub fn debian() -> Debian {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Debian {
     mirror: Option<String>,
+    packages: Vec<String>,
     size: Size,
     tools: Tools,
 }
@@ -93,6 +129,17 @@ impl Debian {
     #[must_use]
     pub fn mirror(mut self, mirror: impl Into<String>) -> Self {
         self.mirror = Some(mirror.into());
+        self
+    }
+
+    /// Installs more packages, and what they need.
+    ///
+    /// ```
+    /// let debian = vmcell_rootfs::recipe::debian().packages(["git", "npm"]);
+    /// ```
+    #[must_use]
+    pub fn packages(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.packages.extend(names.into_iter().map(Into::into));
         self
     }
 
@@ -166,6 +213,11 @@ impl Debian {
         Cache::user()?.image_with(self, progress)
     }
 
+    fn all_packages(&self) -> impl Iterator<Item = &str> {
+        let more = self.packages.iter().map(String::as_str);
+        PACKAGES.into_iter().chain(more)
+    }
+
     /// Returns the mirror set by the caller, else the one in the environment.
     fn chosen_mirror(&self) -> Option<String> {
         let named = || env::var("VMCELL_DEBIAN_MIRROR").ok();
@@ -184,7 +236,7 @@ impl Recipe for Debian {
             .field("generation", GENERATION)
             .field("suite", SUITE)
             .field("architecture", env::consts::ARCH);
-        for package in PACKAGES {
+        for package in self.all_packages() {
             inputs.field("package", package);
         }
         if let Some(mirror) = self.chosen_mirror() {
@@ -199,10 +251,11 @@ impl Recipe for Debian {
 
     fn tree_with(&self, progress: &mut dyn FnMut(f32)) -> Result<Tree, Error> {
         let mirror = self.chosen_mirror();
+        let packages: Vec<_> = self.all_packages().collect();
         let mmdebstrap = Mmdebstrap {
             tools: &self.tools,
             suite: SUITE,
-            packages: &PACKAGES,
+            packages: &packages,
             mirror: mirror.as_deref(),
             epoch: Timestamps::default().epoch()?,
         };
@@ -227,6 +280,10 @@ fn adapt_for_guest(tree: &mut Tree) -> Result<(), Error> {
     for path in ["/dev", "/home/cell", "/workspace"] {
         tree.directory(path, 0o755)?;
     }
+    for path in APT_FOLDERS {
+        tree.directory(path, 0o755)?;
+    }
+    tree.file("/etc/apt/sources.list.d/debian.sources", 0o644, SOURCES)?;
     tree.file("/etc/hostname", 0o644, HOSTNAME)?;
     tree.file("/etc/hosts", 0o644, HOSTS)?;
     // An empty file means that the first boot initializes it, see machine-id(5).

@@ -99,11 +99,15 @@ fn nothing_of_the_host_and_something_for_cell_is_in_the_image() {
     assert_eq!(image.entry("/home/cell/.bashrc"), "100644 1000 1000");
     assert_eq!(image.entry("/etc/skel/.bashrc"), "100644 0 0");
     let names = image.names("/etc");
+    assert!(!names.iter().any(|name| name == b"resolv.conf"));
     assert!(
-        !names
+        !image
+            .names("/etc/apt")
             .iter()
-            .any(|name| name == b"apt" || name == b"resolv.conf")
+            .any(|name| name == b"sources.list")
     );
+    let sources = image.cat("/etc/apt/sources.list.d/debian.sources");
+    assert!(!sources.contains("mirror.example"), "{sources}");
     assert!(image.names("/usr/share").is_empty());
 
     let arguments = fake.read("arguments");
@@ -137,6 +141,8 @@ fn a_finished_image_is_found_without_mmdebstrap() {
 
     let elsewhere = fake.recipe().mirror("http://other.example/debian");
     assert_eq!(cache.lookup(&elsewhere).unwrap(), None);
+    let larger = fake.recipe().packages(["git"]);
+    assert_eq!(cache.lookup(&larger).unwrap(), None);
 }
 
 #[test]
@@ -213,6 +219,7 @@ fn the_real_one_is_made_once_and_has_what_terminals_need() {
     image.assert_clean();
     for program in [
         "/usr/bin/bash",
+        "/usr/bin/curl",
         "/usr/bin/htop",
         "/usr/bin/less",
         "/usr/bin/ls",
@@ -237,8 +244,6 @@ fn the_real_one_is_made_once_and_has_what_terminals_need() {
     assert_eq!(image.cat("/etc/hostname"), "vmcell\n");
     assert_eq!(image.cat("/etc/machine-id"), "");
     let etc = image.names("/etc");
-    assert!(
-        !etc.iter()
-            .any(|name| name == b"resolv.conf" || name == b"apt")
-    );
+    assert!(!etc.iter().any(|name| name == b"resolv.conf"));
+    assert_eq!(image.names("/etc/apt/sources.list.d"), [b"debian.sources"]);
 }
