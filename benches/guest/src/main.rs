@@ -26,6 +26,9 @@
 //! - `ready` becomes ready on request, and reports the time at which it did.
 //! - `tcp_flood`, `tcp_http` and `tcp_echo` are servers; `tcp_read_flood` and
 //!   `tcp_ask` are clients of the first two within the guest, and print a time.
+//! - `tcp_greet` and `tcp_sink` are servers, too; `tcp_connect`, `tcp_first_byte`,
+//!   `tcp_read` and `tcp_write` are clients of the server at `vmcell_address`, and
+//!   print a time.
 #![no_main]
 
 mod files;
@@ -75,6 +78,12 @@ extern "C" fn main(_count: c_int, _arguments: *const *const u8) -> c_int {
         "tcp_echo" => Some(tcp::echo()),
         "tcp_read_flood" => Some(tcp::read_flood()),
         "tcp_ask" => Some(tcp::ask()),
+        "tcp_greet" => Some(tcp::greet()),
+        "tcp_sink" => Some(tcp::sink()),
+        "tcp_connect" => Some(tcp::connect_only()),
+        "tcp_first_byte" => Some(tcp::connect_and_read()),
+        "tcp_read" => Some(tcp::read_all()),
+        "tcp_write" => Some(tcp::write_flood()),
         _ => None,
     };
     if let Some(outcome) = result {

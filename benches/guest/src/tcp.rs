@@ -183,3 +183,80 @@ pub(crate) fn http_over(port: &mut std::fs::File) -> io::Result<String> {
         output.clear();
     }
 }
+
+/// The ports of the servers that are compared with connections of the guest.
+const GREET_PORT: u16 = 9004;
+const SINK_PORT: u16 = 9005;
+
+/// Sends a byte to each client.
+pub(crate) fn greet() -> io::Result<u128> {
+    let listener = listen(GREET_PORT)?;
+    loop {
+        let (mut client, _) = listener.accept()?;
+        // A client may disconnect early.
+        let _ = client.write_all(b"g");
+    }
+}
+
+/// Reads all that a client sends, and answers with a byte.
+pub(crate) fn sink() -> io::Result<u128> {
+    let listener = listen(SINK_PORT)?;
+    loop {
+        let (mut client, _) = listener.accept()?;
+        let mut buffer = vec![0; READ];
+        while matches!(client.read(&mut buffer), Ok(1..)) {}
+        let _ = client.write_all(b"e");
+    }
+}
+
+/// How many connections are made one after the other.
+const IN_A_ROW: u128 = 100;
+
+/// Connects to the server that the environment names.
+fn connect() -> io::Result<TcpStream> {
+    let address = std::env::var("vmcell_address").unwrap_or_default();
+    TcpStream::connect(address)
+}
+
+/// Connects, and returns the time of one connection.
+pub(crate) fn connect_only() -> io::Result<u128> {
+    let mut total = 0;
+    for _ in 0..IN_A_ROW {
+        let begun = Instant::now();
+        let server = connect()?;
+        total += begun.elapsed().as_nanos();
+        drop(server);
+    }
+    Ok(total / IN_A_ROW)
+}
+
+/// Connects and reads the first byte of the server, and returns the time of both.
+pub(crate) fn connect_and_read() -> io::Result<u128> {
+    let begun = Instant::now();
+    for _ in 0..IN_A_ROW {
+        connect()?.read_exact(&mut [0])?;
+    }
+    Ok(begun.elapsed().as_nanos() / IN_A_ROW)
+}
+
+/// Reads all that a server sends, and returns how long it takes.
+pub(crate) fn read_all() -> io::Result<u128> {
+    let mut server = connect()?;
+    let begun = Instant::now();
+    let mut buffer = vec![0; READ];
+    while server.read(&mut buffer)? > 0 {}
+    Ok(begun.elapsed().as_nanos())
+}
+
+/// Sends a flood to a server, and returns how long it takes until the server has it.
+pub(crate) fn write_flood() -> io::Result<u128> {
+    let mut server = connect()?;
+    let begun = Instant::now();
+    let buffer = vec![7; 256 * 1024];
+    for _ in 0..crate::FLOOD_BYTES / buffer.len() {
+        server.write_all(&buffer)?;
+    }
+    server.shutdown(std::net::Shutdown::Write)?;
+    server.read_exact(&mut [0])?;
+    Ok(begun.elapsed().as_nanos())
+}

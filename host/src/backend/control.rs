@@ -22,12 +22,13 @@ pub trait VmmControl: fmt::Debug + Send {
     fn resume(&mut self) -> Result<(), Error>;
 
     /// Saves the VM, which is paused, into new files of a folder: the state of its
-    /// processors and devices, its memory, and its disk above the image. It stays
+    /// processors and devices, its memory, and its disk above the image, or all of it. It stays
     /// paused. The files must be readable by their owner only. What is left of them
     /// after an error is removed by the caller.
     ///
     /// A backend that can do this also restores: see
-    /// [`Machine::saved`](super::Machine::saved).
+    /// [`Machine::saved`](super::Machine::saved). If the agent is reached through vsock, it
+    /// is connected to anew when the VM goes on.
     ///
     /// # Errors
     /// [`Error::Control`], or [`Error::Host`] if a file cannot be written. By default

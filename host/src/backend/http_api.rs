@@ -8,62 +8,87 @@ use std::{
     time::Duration,
 };
 
-use super::VmmControl;
+use serde_json::Value;
+
 use crate::{error::Error, printable, socket_path::SocketPath};
 
-/// Control over a VMM through its API.
+/// The API of a VMM.
 #[derive(Debug)]
-pub(super) struct ApiControl {
+pub(super) struct Api {
     pub(super) socket: PathBuf,
-    pub(super) pause: ApiRequest,
-    pub(super) resume: ApiRequest,
 }
 
 /// A request to the API.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ApiRequest {
+pub(super) struct ApiRequest<'a> {
     pub(super) method: &'static str,
     pub(super) path: &'static str,
     /// JSON, or nothing.
-    pub(super) body: &'static str,
+    pub(super) body: &'a str,
 }
 
 /// What to do about a VM that has no API.
 pub(super) const NO_API_REMEDY: &str = "enable its API with `with_api`, or choose the backend qemu";
 
 /// How long the VMM may take to reply.
-const REPLY_TIMEOUT: Duration = Duration::from_secs(10);
+pub(super) const REPLY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The most that is read of a reply. The VMM may be under the control of its guest.
 const MAX_REPLY: u64 = 64 * 1024;
 
-impl VmmControl for ApiControl {
-    fn pause(&mut self) -> Result<(), Error> {
-        self.request(self.pause, "pause the VM")
+impl Api {
+    /// Sends a request, and waits for the reply. Returns its body.
+    pub(super) fn request(
+        &self,
+        request: ApiRequest<'_>,
+        doing: &'static str,
+    ) -> Result<Vec<u8>, Error> {
+        self.request_within(REPLY_TIMEOUT, request, doing)
     }
 
-    fn resume(&mut self) -> Result<(), Error> {
-        self.request(self.resume, "resume the VM")
-    }
-}
-
-impl ApiControl {
-    fn request(&self, request: ApiRequest, doing: &'static str) -> Result<(), Error> {
-        let reason = match self.exchange(request) {
-            Ok((200..300, _)) => return Ok(()),
+    /// Same as [`request`](Self::request), for what may take longer.
+    pub(super) fn request_within(
+        &self,
+        timeout: Duration,
+        request: ApiRequest<'_>,
+        doing: &'static str,
+    ) -> Result<Vec<u8>, Error> {
+        let reason = match self.exchange(timeout, request) {
+            Ok((200..300, body)) => return Ok(body),
             Ok((status, body)) => format!("its API replies {status}: {}", printable(&body)),
             Err(error) => format!("its API does not reply: {error}"),
         };
         Err(Error::Control { doing, reason })
     }
 
+    /// Sends a request for JSON, and returns the text in this field of it.
+    pub(super) fn text(
+        &self,
+        path: &'static str,
+        field: &'static str,
+        doing: &'static str,
+    ) -> Result<String, Error> {
+        let request = ApiRequest {
+            method: "GET",
+            path,
+            body: "",
+        };
+        let reply = self.request(request, doing)?;
+        let reply: Option<Value> = serde_json::from_slice(&reply).ok();
+        let text = reply.as_ref().and_then(|reply| reply.get(field)?.as_str());
+        text.map(str::to_owned).ok_or_else(|| Error::Control {
+            doing,
+            reason: format!("the reply of its API to {path} has no {field}"),
+        })
+    }
+
     /// Returns the status and the beginning of the body of the reply.
-    fn exchange(&self, request: ApiRequest) -> io::Result<(u16, Vec<u8>)> {
+    fn exchange(&self, timeout: Duration, request: ApiRequest<'_>) -> io::Result<(u16, Vec<u8>)> {
         let ApiRequest { method, path, body } = request;
         let address = SocketPath::open(&self.socket)?;
         let mut socket = UnixStream::connect(address.path())?;
-        socket.set_read_timeout(Some(REPLY_TIMEOUT))?;
-        socket.set_write_timeout(Some(REPLY_TIMEOUT))?;
+        socket.set_read_timeout(Some(timeout))?;
+        socket.set_write_timeout(Some(timeout))?;
         let length = body.len();
         let head = format!(
             "{method} {path} HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\n\
@@ -110,22 +135,18 @@ mod tests {
 
     use super::*;
 
-    const PAUSE: ApiRequest = ApiRequest {
+    const PAUSE: ApiRequest<'_> = ApiRequest {
         method: "PATCH",
         path: "/vm",
         body: r#"{"state":"Paused"}"#,
     };
 
-    fn control(socket: PathBuf) -> ApiControl {
-        ApiControl {
-            socket,
-            pause: PAUSE,
-            resume: PAUSE,
-        }
+    fn pause_at(socket: PathBuf) -> Result<Vec<u8>, Error> {
+        Api { socket }.request(PAUSE, "pause the VM")
     }
 
     /// Pauses through an API that gives this reply. Also returns the request.
-    fn pause(reply: &'static str) -> (Result<(), Error>, String) {
+    fn pause(reply: &'static str) -> (Result<Vec<u8>, Error>, String) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("api");
         let listener = UnixListener::bind(&path).unwrap();
@@ -139,7 +160,7 @@ mod tests {
             client.write_all(reply.as_bytes()).unwrap();
             String::from_utf8(request[..length].to_vec()).unwrap()
         });
-        let result = control(path).pause();
+        let result = pause_at(path);
         (result, serving.join().unwrap())
     }
 
@@ -153,7 +174,7 @@ mod tests {
             "{sent}"
         );
         let (result, _) = pause("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}");
-        result.unwrap();
+        assert_eq!(result.unwrap(), b"{}");
     }
 
     #[test]
@@ -180,7 +201,7 @@ mod tests {
         let _listener = UnixListener::bind(folder.path().join("other")).unwrap();
         let path = folder.path().join("api");
         std::os::unix::fs::symlink(folder.path().join("other"), &path).unwrap();
-        let reason = control(path).pause().unwrap_err().to_string();
+        let reason = pause_at(path).unwrap_err().to_string();
         assert!(reason.contains("does not reply"), "{reason}");
     }
 }

@@ -8,6 +8,7 @@
 //! You can add backends of your own: implement the trait, and add it with
 //! [`Backends::with`].
 
+mod api_socket;
 mod cloud_hypervisor;
 mod control;
 mod firecracker;
@@ -17,15 +18,20 @@ mod http_api;
 mod kvm;
 mod launched;
 mod machine;
+mod messages;
 mod process;
 pub(crate) mod qemu;
 mod raw_disk;
 mod registry;
+mod savable;
 mod saved;
 mod transport;
 mod version;
 
-use std::{fmt, path::PathBuf};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+};
 
 pub use cloud_hypervisor::CloudHypervisor;
 pub use control::{Feature, VmmControl};
@@ -43,7 +49,7 @@ pub(crate) use transport::AGENT_PORT;
 pub use transport::AgentTransport;
 pub(crate) use version::version_line;
 
-use crate::error::Error;
+use crate::{error::Error, locate};
 pub use crate::{run_folder::RunFolder, vmm::Vmm, vsock::VsockListener};
 
 /// A program that can run VMs.
@@ -69,6 +75,15 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// [template](crate::template) is made again when that has changed.
     fn program(&self) -> Option<PathBuf> {
         None
+    }
+
+    /// Returns the kernel that its VMs boot if the caller names this one, or none. A
+    /// [template](crate::template) is made again when that has changed.
+    ///
+    /// # Errors
+    /// [`Error::Missing`], [`Error::BadFile`].
+    fn kernel(&self, given: Option<&Path>) -> Result<PathBuf, Error> {
+        locate::kernel(given)
     }
 
     /// Starts the VM. It ends when the returned [`Vmm`] is dropped.

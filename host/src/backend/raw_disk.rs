@@ -8,7 +8,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::{Machine, Root};
+use super::{Machine, PartKind, Root};
 use crate::{error::Error, overlay::open_image};
 
 /// How much is copied at a time.
@@ -17,14 +17,29 @@ const CHUNK: usize = 1 << 20;
 /// Creates the disk of a machine, as an unnamed raw file that is gone with the
 /// VM. `backend` is used in errors.
 pub(super) fn raw_disk(machine: &Machine, backend: &str) -> Result<File, Error> {
-    let disk = tempfile::tempfile_in(machine.scratch_folder())
-        .map_err(Error::host("make the VM's disk"))?;
+    let disk = match &machine.layer {
+        None => tempfile::tempfile_in(machine.scratch_folder()),
+        Some(path) => File::options()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(path),
+    };
+    let disk = disk.map_err(Error::host("make the VM's disk"))?;
     fill_raw_disk(machine, backend, &disk)?;
     Ok(disk)
 }
 
-/// Copies the image of a machine to an empty file.
+/// Copies the image of a machine, or the disk that it had when it was saved, to an empty
+/// file.
 pub(super) fn fill_raw_disk(machine: &Machine, backend: &str, disk: &File) -> Result<(), Error> {
+    if let Some(saved) = machine.saved() {
+        let restored = saved.open_first(PartKind::Disk).and_then(|saved| {
+            let size = saved.metadata()?.len();
+            copy(&saved, size, disk)
+        });
+        return restored.map_err(Error::host("copy the saved disk"));
+    }
     let image = match machine.root() {
         Root::Image(image) => image,
         other => return Err(unsupported_root(other, backend)),

@@ -54,6 +54,8 @@ pub enum PartKind {
     Memory,
     /// A layer of the disk, a qcow2 file. The topmost comes first.
     Layer,
+    /// The whole disk, a raw file. There is nothing below it.
+    Disk,
 }
 
 /// A saved VM that is to be restored. All of it has been checked.
@@ -63,6 +65,15 @@ pub struct SavedMachine {
     pub(crate) parts: Vec<(SavedPart, Arc<File>)>,
     pub(crate) image: Option<PathBuf>,
     pub(crate) disk_size: u64,
+}
+
+impl SavedPart {
+    pub(crate) fn new(name: &str, kind: PartKind) -> Self {
+        Self {
+            name: name.to_owned(),
+            kind,
+        }
+    }
 }
 
 impl SavedMachine {
@@ -85,6 +96,12 @@ impl SavedMachine {
         let files = self.parts.iter().filter(|(part, _)| part.kind == kind);
         let open = |file: &Arc<File>| File::open(format!("/proc/self/fd/{}", file.as_raw_fd()));
         files.map(|(_, file)| open(file)).collect()
+    }
+
+    /// Opens the first file of a kind, of which there must be one.
+    pub(crate) fn open_first(&self, kind: PartKind) -> io::Result<File> {
+        let file = self.open(kind)?.into_iter().next();
+        file.ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 }
 

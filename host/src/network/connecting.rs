@@ -80,14 +80,8 @@ impl WantedConnection {
                 return Err(refusal);
             }
         };
-        let number = state.decided(
-            self.wanted(),
-            Verdict::Allowed {
-                rule: allowed.rule.clone(),
-                address: Some(allowed.address),
-            },
-        );
-        let metered = state.open(number, self.wanted(), allowed.address);
+        let metered = state.open(self.wanted(), allowed.rule.clone(), allowed.address);
+        let number = metered.number;
         let relaying = relay_to_guest(session, self.ticket, upstream, &metered);
         tokio::pin!(relaying);
         loop {

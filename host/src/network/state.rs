@@ -99,9 +99,15 @@ impl NetworkState {
         (inner.recent.iter().cloned().collect(), later)
     }
 
-    /// Records a decision, and tells everybody of it. Returns its number.
-    pub(super) fn decided(&self, wanted: Wanted, verdict: Verdict) -> u64 {
-        let mut inner = self.lock();
+    /// Records a decision, and tells everybody of it.
+    pub(super) fn decided(&self, wanted: Wanted, verdict: Verdict) {
+        let decision = self.record(&mut self.lock(), wanted, verdict);
+        self.observe(&decision);
+    }
+
+    /// Records a decision under the lock, so that who begins to follow gets each event
+    /// once.
+    fn record(&self, inner: &mut Inner, wanted: Wanted, verdict: Verdict) -> Decision {
         inner.decisions += 1;
         let decision = Decision {
             number: inner.decisions,
@@ -114,13 +120,15 @@ impl NetworkState {
         inner.keep(event.clone());
         // Fails if nobody follows.
         let _ = self.events.send(event);
-        drop(inner);
+        decision
+    }
+
+    fn observe(&self, decision: &Decision) {
         tracing::debug!(number = decision.number, wanted = %decision.wanted,
             verdict = %decision.verdict, "network");
         if let Some(observer) = &self.hooks.observer {
-            observer.decided(&decision);
+            observer.decided(decision);
         }
-        decision.number
     }
 
     /// Returns what was denied since a time.
@@ -167,16 +175,31 @@ impl NetworkState {
         Ok(())
     }
 
-    /// Records an open connection until the returned value is dropped.
-    pub(super) fn open(self: &Arc<Self>, number: u64, wanted: Wanted, address: IpAddr) -> Metered {
+    /// Records a connection that is allowed, and that is open until the returned value is
+    /// dropped.
+    pub(super) fn open(
+        self: &Arc<Self>,
+        wanted: Wanted,
+        rule: Option<String>,
+        address: IpAddr,
+    ) -> Metered {
         let traffic = Arc::new(Traffic {
-            wanted,
+            wanted: wanted.clone(),
             address,
             began: SystemTime::now(),
             sent: AtomicU64::new(0),
             received: AtomicU64::new(0),
         });
-        self.lock().open.insert(number, traffic.clone());
+        let verdict = Verdict::Allowed {
+            rule,
+            address: Some(address),
+        };
+        let mut inner = self.lock();
+        let decision = self.record(&mut inner, wanted, verdict);
+        let number = decision.number;
+        inner.open.insert(number, traffic.clone());
+        drop(inner);
+        self.observe(&decision);
         Metered {
             number,
             began: Instant::now(),
@@ -244,7 +267,7 @@ impl Inner {
 /// Counts the bytes of a connection, and reports its end when it is dropped.
 #[derive(Debug)]
 pub(super) struct Metered {
-    number: u64,
+    pub(super) number: u64,
     began: Instant,
     traffic: Arc<Traffic>,
     state: Arc<NetworkState>,

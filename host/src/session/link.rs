@@ -94,6 +94,11 @@ impl Link {
         Ok(())
     }
 
+    /// Returns whether it is a connection that can be made again.
+    pub(super) fn is_dialled(&self) -> bool {
+        matches!(self.transport, Transport::Redialable(_))
+    }
+
     pub(super) fn stream(&self) -> Arc<UnixStream> {
         self.socket.clone()
     }

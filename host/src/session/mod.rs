@@ -80,6 +80,8 @@ const BUILD: &str = concat!("vmcell ", env!("CARGO_PKG_VERSION"));
 pub(crate) struct Session {
     shared: Arc<Shared>,
     peer: PeerInfo,
+    /// Whether the link is a connection that can be made again.
+    is_dialled: bool,
     /// Aborts the task with the session.
     _supervisor: AbortOnDrop,
 }
@@ -90,6 +92,8 @@ struct Shared {
     link_error: watch::Sender<Option<LinkError>>,
     /// Requests a new link.
     drop_link: Notify,
+    /// How many links have ended whose streams are open on the next one.
+    ended_links: watch::Sender<u64>,
     /// Reports that the guest does not read.
     peer_not_reading: Notify,
     /// How many bytes of standard input may be sent to a new process at first.
@@ -183,11 +187,13 @@ impl Session {
             outgoing: Outgoing::default(),
             link_error,
             drop_link: Notify::new(),
+            ended_links: watch::channel(0).0,
             peer_not_reading: Notify::new(),
             input_window: peer.window,
             pauses: Pauses::default(),
             refuses_while_paused: AtomicBool::new(false),
         });
+        let is_dialled = link.is_dialled();
         let supervisor = LinkSupervisor {
             link,
             reader,
@@ -198,6 +204,7 @@ impl Session {
         Self {
             shared,
             peer,
+            is_dialled,
             _supervisor: AbortOnDrop(supervisor.abort_handle()),
         }
     }
@@ -207,6 +214,24 @@ impl Session {
     /// says.
     pub(crate) fn drop_link(&self) {
         self.shared.drop_link.notify_one();
+    }
+
+    /// Replaces the link of a VM that was saved and runs again, if the link is a
+    /// connection: the guest has forgotten it, or will. Requests are still held back
+    /// afterwards.
+    pub(crate) async fn replace_connection(&self) {
+        if !self.is_dialled {
+            return;
+        }
+        let mut ended_links = self.shared.ended_links.subscribe();
+        let mut link_error = self.link_error();
+        // No link is made while the VM is paused.
+        self.shared.pauses.end();
+        self.drop_link();
+        tokio::select! {
+            _ = ended_links.changed() => {}
+            _ = link_error.wait_for(Option::is_some) => {}
+        }
     }
 
     pub(crate) fn peer(&self) -> &PeerInfo {

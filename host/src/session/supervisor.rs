@@ -67,6 +67,7 @@ impl LinkSupervisor {
                 state.fail(error);
             }
         }
+        self.shared.ended_links.send_modify(|count| *count += 1);
     }
 
     async fn reconnect(&mut self) -> Result<(), LinkError> {

@@ -9,6 +9,7 @@ use super::{SnapshotError, file_record::FileRecord};
 use crate::{
     acceleration::Acceleration,
     backend::{SavedPart, VmmRecord},
+    link::LinkKind,
     sparse::Digest,
 };
 
@@ -49,6 +50,13 @@ pub(crate) struct GuestRecord {
     pub(crate) memory_mib: u32,
     pub(crate) kernel: PathBuf,
     pub(crate) agent: AgentRecord,
+    /// What the agent listens on. A record without it says serial.
+    #[serde(
+        with = "link",
+        default = "link::serial",
+        skip_serializing_if = "link::is_serial"
+    )]
+    pub(crate) link: LinkKind,
     /// The identity that the agent has until it gets a new one.
     #[serde(with = "bytes")]
     pub(crate) boot_id: [u8; 16],
@@ -174,6 +182,35 @@ mod acceleration {
         let all = [Acceleration::Kvm, Acceleration::Tcg];
         let named = all.into_iter().find(|it| it.to_string() == name);
         named.ok_or_else(|| de::Error::custom("no such acceleration"))
+    }
+}
+
+/// The name of a kind of link.
+mod link {
+    use serde::{Deserialize, Deserializer, Serializer, de};
+
+    use crate::link::LinkKind;
+
+    pub(super) fn serial() -> LinkKind {
+        LinkKind::Serial
+    }
+
+    pub(super) fn is_serial(link: &LinkKind) -> bool {
+        *link == LinkKind::Serial
+    }
+
+    pub(super) fn serialize<S: Serializer>(
+        link: &LinkKind,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(link)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<LinkKind, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        name.parse().map_err(de::Error::custom)
     }
 }
 

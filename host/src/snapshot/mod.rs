@@ -42,6 +42,12 @@
 //!
 //! The image below the disk is not part of it. It must be the same file when the
 //! snapshot is restored.
+//!
+//! This is a snapshot of QEMU. Firecracker and Cloud Hypervisor have the whole `disk` in
+//! place of layers, and need no image; Cloud Hypervisor names the other files
+//! `config.json`, `state.json` and `memory-ranges`. Both need their API to save and to
+//! restore: [`Firecracker::with_api`](crate::backend::Firecracker::with_api),
+//! [`CloudHypervisor::with_api`](crate::backend::CloudHypervisor::with_api).
 
 mod error;
 mod file_record;

@@ -10,6 +10,7 @@ use super::*;
 use crate::{
     acceleration::Acceleration,
     backend::{PartKind, SavedPart, SavedVm, VmmRecord},
+    link::LinkKind,
 };
 
 fn guest() -> GuestRecord {
@@ -19,6 +20,7 @@ fn guest() -> GuestRecord {
         vcpus: 1,
         memory_mib: 128,
         kernel: "/kernel".into(),
+        link: LinkKind::Serial,
         agent: AgentRecord {
             build: "test".to_owned(),
             sha256: None,
@@ -101,6 +103,20 @@ fn change(path: &Path, place: usize, mask: u8) {
     let mut bytes = fs::read(path).unwrap();
     bytes[place] ^= mask;
     fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn the_link_is_serial_unless_a_snapshot_says_another() {
+    for (link, is_written) in [(LinkKind::Serial, false), (LinkKind::HybridVsock, true)] {
+        let case = Case::new();
+        let (partial, saved) = case.partial();
+        let guest = GuestRecord { link, ..guest() };
+        partial.finish(guest, saved, false).unwrap();
+        assert_eq!(case.open().unwrap().guest.link, link);
+        let manifest = fs::read_to_string(case.path().join("manifest.json")).unwrap();
+        assert_eq!(manifest.contains(r#""link": "hybrid-vsock""#), is_written);
+        assert_eq!(manifest.contains(r#""link""#), is_written);
+    }
 }
 
 #[test]

@@ -34,7 +34,12 @@ impl Template {
         let template = self.path().to_owned();
         on_thread(move || {
             let backing = backing_files(&machine, &template);
-            let image = Image::open_layers((&layer, Format::Qcow2), &backing, OpenOptions::new())?;
+            // Not every backend has layers.
+            let format = match machine.has(PartKind::Disk) {
+                true => Format::Raw,
+                false => Format::Qcow2,
+            };
+            let image = Image::open_layers((&layer, format), &backing, OpenOptions::new())?;
             flatten(&image, to, u64::MAX, &mut |_| ControlFlow::Continue(()))?;
             drop(folder);
             Ok(())

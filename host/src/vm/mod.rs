@@ -18,6 +18,7 @@ mod pause;
 mod pauser;
 mod power_off;
 mod requests;
+mod restore;
 mod saving;
 mod snapshot;
 mod standstill;

@@ -40,6 +40,8 @@ pub(super) struct PauseControl {
     pub(super) is_frozen: Arc<AtomicBool>,
     /// Whether the VM is paused only because it was saved.
     pub(super) is_paused_by_save: Arc<AtomicBool>,
+    /// Whether the VMM has begun to save the VM since it last went on.
+    pub(super) was_saved: Arc<AtomicBool>,
 }
 
 /// A request to pause, resume or save the VM, or to switch its disk.
@@ -85,6 +87,7 @@ impl Pauser {
             session: session.clone(),
             is_frozen: Arc::default(),
             is_paused_by_save: Arc::default(),
+            was_saved: Arc::default(),
         });
         Self {
             control,
@@ -225,6 +228,10 @@ impl PauseControl {
 
     /// Lets the processes of a VM run whose processors run, and sets its clock.
     pub(super) async fn go_on(&self) {
+        // Saving it closes the connections of its guest: Firecracker has the driver do so.
+        if self.was_saved.swap(false, Ordering::Relaxed) {
+            self.session.replace_connection().await;
+        }
         // The clock first, so that no process sees it wrong.
         clock::set_after_pause(&self.session).await;
         if self.is_frozen.swap(false, Ordering::Relaxed) {

@@ -1,6 +1,6 @@
 //! Saves a VM into the folder of a snapshot.
 
-use std::time::Duration;
+use std::{sync::atomic::Ordering, time::Duration};
 
 use tokio::sync::oneshot;
 
@@ -42,7 +42,11 @@ pub(super) async fn save(control: &PauseControl, job: SaveJob, is_paused: bool) 
         saved: reply,
     } = job;
     let folder = snapshot.folder().to_owned();
-    let saving = move |vmm: &mut dyn VmmControl| vmm.save(&folder);
+    let was_saved = control.was_saved.clone();
+    let saving = move |vmm: &mut dyn VmmControl| {
+        was_saved.store(true, Ordering::Relaxed);
+        vmm.save(&folder)
+    };
     let options = StandstillOptions {
         is_paused,
         stay_paused,

@@ -24,7 +24,10 @@ impl Vm {
     /// **It contains everything that was in the memory**: see [`snapshot`](crate::snapshot).
     ///
     /// The folder is there when all of it is written, or not at all. It needs the image
-    /// below the VM's disk, which is not in it.
+    /// below the VM's disk, which is not in it, unless the backend has no layers.
+    ///
+    /// With Firecracker and Cloud Hypervisor, file operations and connections to ports that
+    /// are under way fail with [`Error::Transport`]: the link to the VM is made anew.
     ///
     /// A paused VM stays paused; its processors run for some milliseconds before the
     /// snapshot is taken, its processes hardly.

@@ -8,7 +8,7 @@ use tokio::{
     time::timeout,
 };
 use tracing::Instrument;
-use vmcell_wire::{Renew, reset::ResetKey};
+use vmcell_wire::reset::ResetKey;
 
 use super::{
     End, Vm, VmBuilder, VmState, WhilePaused, clock,
@@ -16,30 +16,28 @@ use super::{
     facts::VmFacts,
     handle::{Control, Shared},
     pauser::{Change, PauseRequest, Pauser},
+    restore::{Restoration, load_snapshot, restored_machine},
     snapshot,
 };
 use crate::{
-    acceleration::{Acceleration, AccelerationChoice},
+    acceleration::AccelerationChoice,
     agent,
     attach::{
         AttachSocket, BaselineSlot, ChangeResult, ControlRequest, OwnedVm, VmName, VmSummary,
     },
     backend::{
-        AGENT_PORT, AgentTransport, Launched, Machine, RejectedBackend, Root, Vmm, VmmControl,
+        AGENT_PORT, AgentTransport, Launched, Machine, RejectedBackend, Vmm, VmmControl,
         launch_error,
     },
     console::Console,
     error::{BootFailure, Error},
     hex,
-    link::{LinkChoice, LinkKind},
+    link::LinkChoice,
     network::{Network, OwnNetwork},
-    on_thread::on_thread,
     random::random_bytes,
     run_folder::{RunFolder, sweep},
     session::{Address, Link, LinkError, Route, Session},
-    snapshot::{
-        AgentRecord, GuestRecord, LoadedSnapshot, SnapshotError, SnapshotOptions, SnapshotReport,
-    },
+    snapshot::{AgentRecord, GuestRecord, LoadedSnapshot, SnapshotOptions, SnapshotReport},
 };
 
 /// Resources of a backend, to be dropped when the VM has ended.
@@ -72,9 +70,9 @@ pub(super) async fn start(builder: VmBuilder) -> Result<Vm, Error> {
 
 /// Random values that the host shares with the agent of this boot.
 #[derive(Clone, Copy)]
-struct Secrets {
-    boot_id: [u8; 16],
-    reset_key: ResetKey,
+pub(super) struct Secrets {
+    pub(super) boot_id: [u8; 16],
+    pub(super) reset_key: ResetKey,
 }
 
 async fn boot(
@@ -91,10 +89,6 @@ async fn boot(
     let agent = machine.agent.clone();
     let acceleration = machine.acceleration;
     let (vcpus, memory_mib) = (machine.vcpus, machine.memory_mib);
-    let kernel = match &snapshot {
-        Some(snapshot) => snapshot.guest.kernel.clone(),
-        None => machine.kernel().unwrap_or_default(),
-    };
     let start = StartKind::new(snapshot.as_deref(), &machine)?;
     let backend = match &snapshot {
         Some(snapshot) => Some(snapshot.guest.backend.as_str()),
@@ -108,6 +102,12 @@ async fn boot(
         _ => builder.backends.choose(builder.host_compat).await?,
     };
     let name = backend.name().to_owned();
+    let kernel = match &snapshot {
+        Some(snapshot) => snapshot.guest.kernel.clone(),
+        None => backend
+            .kernel(machine.kernel.as_deref())
+            .unwrap_or_default(),
+    };
     let choice = acceleration;
     let acceleration = backend.is_vm().then_some(acceleration);
     // Launching writes files and spawns a process, which would block the runtime.
@@ -158,6 +158,7 @@ async fn boot(
                     build: session.peer().build.clone(),
                     sha256: snapshot.as_ref().and_then(|it| it.guest.agent.sha256),
                 },
+                link: link.kind,
                 boot_id: secrets.boot_id,
                 reset_key: secrets.reset_key.to_bytes(),
                 template: builder.template_key,
@@ -330,27 +331,15 @@ type VmmControlOrRemedy = Result<Box<dyn VmmControl>, &'static str>;
 enum StartKind {
     /// It boots.
     Boot,
-    /// It is restored, and has these secrets until it gets its own, with this host name
-    /// and seed.
-    Restore {
-        saved: Secrets,
-        hostname: String,
-        seed: [u8; 32],
-    },
+    /// It goes on from a snapshot.
+    Restore(Restoration),
 }
 
 impl StartKind {
     fn new(snapshot: Option<&LoadedSnapshot>, machine: &Machine) -> Result<Self, Error> {
-        let Some(snapshot) = snapshot else {
-            return Ok(Self::Boot);
-        };
-        Ok(Self::Restore {
-            saved: Secrets {
-                boot_id: snapshot.guest.boot_id,
-                reset_key: ResetKey::new(snapshot.guest.reset_key),
-            },
-            hostname: machine.hostname.clone(),
-            seed: random_bytes()?,
+        Ok(match snapshot {
+            None => Self::Boot,
+            Some(snapshot) => Self::Restore(Restoration::new(snapshot, machine)?),
         })
     }
 
@@ -367,45 +356,9 @@ impl StartKind {
                 clock::set(&session).await;
                 Ok((session, route))
             }
-            Self::Restore {
-                saved,
-                hostname,
-                seed,
-            } => {
-                let AgentTransport::Serial(port) = transport else {
-                    return Err(LinkError::NotRenewed);
-                };
-                port.set_nonblocking(true)?;
-                let socket = port.try_clone()?;
-                let link = Link::used_serial(UnixStream::from_std(port)?, saved.reset_key);
-                let renew = Renew {
-                    boot_id: secrets.boot_id,
-                    reset_key: secrets.reset_key.to_bytes(),
-                    seed: *seed,
-                    wall_time_ns: clock::wall_time_ns().unwrap_or(0),
-                    hostname,
-                };
-                let session = Session::restore(link, saved.boot_id, &renew).await?;
-                let key = secrets.reset_key;
-                Ok((session, Route::Serial { socket, key }))
-            }
+            Self::Restore(restoration) => restoration.connect(transport, secrets).await,
         }
     }
-}
-
-/// Loads and checks the snapshot to restore, if there is one.
-async fn load_snapshot(builder: &VmBuilder) -> Result<Option<Arc<LoadedSnapshot>>, Error> {
-    if let Some(template) = &builder.template {
-        return Ok(Some(template.clone()));
-    }
-    let Some(path) = builder.snapshot.clone() else {
-        return Ok(None);
-    };
-    let image = builder.image.clone();
-    let loaded = on_thread("load the snapshot", move || {
-        Ok(LoadedSnapshot::open(&path, image.as_deref())?)
-    });
-    Ok(Some(Arc::new(loaded.await?)))
 }
 
 /// Waits until the agent answers. Kills the VM if it does not.
@@ -538,52 +491,6 @@ fn machine_for(
         shares_memory: builder.template_key.is_some(),
         saved: None,
         layer: None,
-        #[cfg(test)]
-        alter_boot_file: None,
-    })
-}
-
-/// Returns the description of the machine of a snapshot.
-fn restored_machine(
-    builder: &VmBuilder,
-    snapshot: &LoadedSnapshot,
-    secrets: Secrets,
-    id: String,
-) -> Result<Machine, Error> {
-    if builder.directory.is_some() || builder.disk.is_some() {
-        return Err(Error::Invalid(
-            "a snapshot has a disk of its own: set no directory and no disk".to_owned(),
-        ));
-    }
-    let LoadedSnapshot { guest, machine } = snapshot;
-    let here = AccelerationChoice::detect().acceleration;
-    if (guest.acceleration, here) == (Acceleration::Kvm, Acceleration::Tcg) {
-        return Err(Error::Snapshot(SnapshotError::Differs {
-            what: "the acceleration",
-            saved: guest.acceleration.to_string(),
-            here: here.to_string(),
-        }));
-    }
-    let image = machine.image.clone().or_else(|| builder.snapshot.clone());
-    let own_name = || format!("vmcell-{}", hex::encode(&secrets.boot_id[..6]));
-    Ok(Machine {
-        id,
-        root: Root::Image(image.unwrap_or_default()),
-        vcpus: guest.vcpus,
-        memory_mib: guest.memory_mib,
-        hostname: builder.hostname.clone().unwrap_or_else(own_name),
-        acceleration: AccelerationChoice::requested(guest.acceleration),
-        link: Some(LinkKind::Serial),
-        randomise_addresses: false,
-        kernel: None,
-        kernel_arguments: String::new(),
-        agent: Cow::Borrowed(&[]),
-        boot_id: secrets.boot_id,
-        reset_key: secrets.reset_key.to_bytes(),
-        scratch_folder: builder.scratch_folder.clone(),
-        shares_memory: false,
-        saved: Some(machine.clone()),
-        layer: builder.layer.clone(),
         #[cfg(test)]
         alter_boot_file: None,
     })

@@ -9,7 +9,6 @@ use crate::{
     backend::{Backend, Feature},
     error::Error,
     link::LinkKind,
-    locate,
     snapshot::LoadedSnapshot,
     template::{KeyParts, Template},
 };
@@ -76,7 +75,7 @@ impl VmBuilder {
         );
         parts.add("machine", machine.as_bytes());
         parts.add("agent", &agent);
-        let kernel = locate::kernel(self.kernel.as_deref())?;
+        let kernel = backend.kernel(self.kernel.as_deref())?;
         let files = [("kernel", kernel), ("image", image.clone())].into_iter();
         let program = backend.program().map(|program| ("VMM", program));
         for (name, path) in files.chain(program) {
@@ -104,7 +103,8 @@ impl VmBuilder {
             false => Err(Error::BackendLacks {
                 backend: backend.name().to_owned(),
                 feature: Feature::Snapshot,
-                remedy: "choose the backend qemu",
+                remedy: "choose the backend qemu, or enable the API of firecracker or \
+                         cloud_hypervisor with `with_api`",
             }),
         }
     }

@@ -151,19 +151,23 @@ async fn a_vmm_that_refuses_says_why_and_the_vm_goes_on() {
     let vm = builder(firecracker.clone()).start().await.unwrap();
     // Behind the library's back, so that the VMM refuses its request.
     let api = firecracker.api_socket(vm.id()).unwrap();
-    let mut socket = UnixStream::connect(api).unwrap();
-    let body = r#"{"state":"Paused"}"#;
-    let length = body.len();
-    write!(
-        socket,
-        "PATCH /vm HTTP/1.1\r\nContent-Length: {length}\r\n\r\n{body}"
-    )
-    .unwrap();
-    BufReader::new(socket).lines().next().unwrap().unwrap();
+    let change = |state: &str| {
+        let mut socket = UnixStream::connect(&api).unwrap();
+        let body = format!(r#"{{"state":"{state}"}}"#);
+        let length = body.len();
+        write!(
+            socket,
+            "PATCH /vm HTTP/1.1\r\nContent-Length: {length}\r\n\r\n{body}"
+        )
+        .unwrap();
+        BufReader::new(socket).lines().next().unwrap().unwrap();
+    };
+    change("Paused");
     let error = vm.pause().await.unwrap_err();
     assert_eq!(error.code(), "control", "{error}");
     assert!(error.to_string().contains("replies 400: twice"), "{error}");
     assert_eq!(vm.state(), VmState::Running);
+    change("Resumed");
     assert!(vm.health().await.is_healthy());
     vm.kill().await.unwrap();
 }

@@ -1,10 +1,13 @@
 //! Firecracker in a jail. The fake jailer sets the folder and the cgroup, but
 //! not the user.
 
-use std::{os::unix::fs::PermissionsExt as _, path::Path};
+use std::{
+    os::unix::fs::{MetadataExt as _, PermissionsExt as _},
+    path::Path,
+};
 
 use vmcell::{
-    End,
+    End, Vm,
     backend::{Firecracker, Jail},
 };
 
@@ -60,8 +63,7 @@ async fn a_jailed_vm_has_its_files_in_its_root_and_leaves_nothing() {
     for name in ["kernel", "initramfs", "disk", "config.json", "v", "v_1025"] {
         assert!(root.join(name).exists(), "{name}");
     }
-    let owner = std::os::unix::fs::MetadataExt::uid(&root.join("disk").metadata().unwrap());
-    assert_eq!(owner, 65_534);
+    assert_eq!(root.join("disk").metadata().unwrap().uid(), 65_534);
     let cgroups = || {
         let name = format!("vmcell-{}", vm.id());
         ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"]
@@ -92,4 +94,71 @@ async fn the_api_of_a_jailed_vm_is_in_its_root() {
     assert_eq!(mode & 0o777, 0o700);
     vm.kill().await.unwrap();
     assert!(!api.exists());
+}
+
+#[tokio::test]
+async fn a_jailed_vm_is_saved_from_its_root_and_restored_in_another() {
+    if !can_jail() {
+        println!("skipped: only root can jail, and where there is cgroup2");
+        return;
+    }
+    let fake = Fake::new("firecracker", "Firecracker v1.14.4");
+    let folder = tempfile::tempdir_in("/tmp").unwrap();
+    let base = folder.path().join("jails");
+    let root = |vm: &Vm| base.join(vm.id()).join("firecracker/vm/root");
+    let saved = folder.path().join("saved");
+    let firecracker = jailed(&fake, &base).with_api();
+    let vm = builder(firecracker.clone()).start().await.unwrap();
+    vm.snapshot(&saved).await.unwrap();
+    assert!(vm.health().await.is_healthy());
+    for name in ["saved-state", "saved-memory"] {
+        assert!(!root(&vm).join(name).exists(), "{name}");
+    }
+    for name in ["state", "memory", "disk"] {
+        let file = saved.join(name).metadata().unwrap();
+        assert_eq!((file.uid(), file.mode() & 0o7777), (0, 0o600), "{name}");
+    }
+    let restoring = builder(firecracker).snapshot(&saved).start().await;
+    let copy = restoring.unwrap();
+    assert!(copy.health().await.is_healthy());
+    for name in ["state", "memory", "disk"] {
+        let file = root(&copy).join(name).metadata().unwrap();
+        assert_eq!((file.uid(), file.mode() & 0o7777), (65_534, 0o600));
+    }
+    assert!(!root(&copy).join("config.json").exists());
+    // What was in a jail is not restored outside.
+    let free = Firecracker::at(fake.path("firecracker")).with_api();
+    let error = builder(free).snapshot(&saved).start().await.unwrap_err();
+    assert!(
+        error.to_string().contains("in a jail, here it is"),
+        "{error}"
+    );
+    for vm in [vm, copy] {
+        vm.stop().await.unwrap();
+        assert!(!root(&vm).exists());
+    }
+}
+
+#[tokio::test]
+async fn what_a_jailed_vmm_saves_cannot_lead_out_of_its_root() {
+    if !can_jail() {
+        println!("skipped: only root can jail, and where there is cgroup2");
+        return;
+    }
+    for fault in ["symlink", "size"] {
+        let fake = Fake::with_fault("firecracker", "Firecracker v1.14.4", fault);
+        let folder = tempfile::tempdir_in("/tmp").unwrap();
+        let base = folder.path().join("jails");
+        let vm = builder(jailed(&fake, &base).with_api()).start().await;
+        let vm = vm.unwrap();
+        let saved = folder.path().join("saved");
+        let error = vm.snapshot(&saved).await.unwrap_err().to_string();
+        assert!(error.contains("save the VM"), "{error}");
+        assert!(!saved.exists());
+        assert!(vm.health().await.is_healthy());
+        let root = base.join(vm.id()).join("firecracker/vm/root");
+        assert!(!root.join("saved-memory").exists());
+        assert!(root.join("saved-state").symlink_metadata().is_err());
+        vm.kill().await.unwrap();
+    }
 }

@@ -7,12 +7,13 @@ mod cloud_hypervisor;
 mod fake;
 mod firecracker;
 mod jail;
+mod snapshots;
 
 use std::{os::unix::fs::PermissionsExt as _, path::PathBuf};
 
 use vmcell::{
     Acceleration, End, LinkKind, Vm, VmBuilder,
-    backend::{Backend, BackendHealth, Backends, Launched, Machine, RunFolder},
+    backend::{Backend, BackendHealth, Backends, Feature, Launched, Machine, RunFolder},
 };
 
 /// A backend that always reports itself available: there may be no KVM here,
@@ -27,12 +28,17 @@ impl<B: Backend> Backend for AlwaysAvailable<B> {
 
     fn health(&self) -> BackendHealth {
         BackendHealth::available("a fake")
+            .with(Feature::Pause)
+            .with(Feature::Snapshot)
     }
 
     fn launch(&self, machine: Machine) -> Result<Launched, vmcell::Error> {
         self.0.launch(machine)
     }
 }
+
+/// The file that a fake leaves in its folder when it is started.
+const STARTED: &str = "started";
 
 /// A fake VMM in its own folder.
 struct Fake {
@@ -42,6 +48,11 @@ struct Fake {
 impl Fake {
     /// Creates a fake with this name and `--version` output.
     fn new(name: &str, version: &str) -> Self {
+        Self::with_fault(name, version, "")
+    }
+
+    /// Creates a fake that does something wrong.
+    fn with_fault(name: &str, version: &str, fault: &str) -> Self {
         let fake = Self {
             folder: tempfile::tempdir().unwrap(),
         };
@@ -49,9 +60,14 @@ impl Fake {
         let script = format!(
             "#!/bin/sh\n\
              test \"$1\" = --version && echo {version} && exit\n\
-             export {}=\"$*\"\n\
+             touch {}\n\
+             export {}=\"$*\" {}='{version}' {}={fault}\n\
+             test \"$*\" = '--api-socket fd=4' && exec <&4\n\
              exec {} fake::a_vmm --exact --nocapture --quiet\n",
+            fake.path(STARTED).display(),
             fake::ARGUMENTS,
+            fake::VERSION,
+            fake::FAULT,
             this.display()
         );
         fake.write(name, &script);
@@ -64,6 +80,11 @@ impl Fake {
         let executable = std::fs::Permissions::from_mode(0o755);
         std::fs::set_permissions(&path, executable).unwrap();
         path
+    }
+
+    /// Returns whether it was started.
+    fn was_started(&self) -> bool {
+        self.path(STARTED).exists()
     }
 
     fn path(&self, name: &str) -> PathBuf {

@@ -12,8 +12,6 @@ use crate::backend::{Machine, version::Version};
 #[derive(Debug)]
 pub(super) struct Parts {
     pub(super) kernel: PathBuf,
-    /// A path without a comma.
-    pub(super) vsock: PathBuf,
     pub(super) version: Version,
     /// The socket of its API, a path without a comma; `None` if it has none.
     pub(super) api: Option<PathBuf>,
@@ -22,6 +20,15 @@ pub(super) struct Parts {
 // The descriptors that it inherits, in the order in which they are passed.
 const DISK: &str = "/proc/self/fd/3";
 const INITRAMFS: &str = "/proc/self/fd/4";
+
+/// The socket of its vsock. The path is relative, so that each VM that is restored from the
+/// same snapshot has its own, in the folder that it is started in.
+pub(super) const VSOCK: &str = "v";
+
+// The descriptors that it inherits to restore a VM: the disk as above, then the socket of its
+// API and the files of the snapshot.
+const API_FD: usize = 4;
+pub(super) const FIRST_SAVED_FD: usize = 5;
 
 /// The guest's vsock CID. It is private to each VMM, so all VMs can have the
 /// same.
@@ -43,7 +50,7 @@ pub(super) fn arguments(machine: &Machine, parts: &Parts) -> Vec<OsString> {
         ("--cpus", format!("boot={}", machine.vcpus()).into()),
         ("--memory", format!("size={}M", machine.memory_mib()).into()),
         ("--disk", disk.into()),
-        ("--vsock", vsock(&parts.vsock)),
+        ("--vsock", format!("cid={GUEST_CID},socket={VSOCK}").into()),
         ("--serial", "tty".into()),
         ("--console", "off".into()),
     ];
@@ -60,10 +67,10 @@ fn api(path: &Path) -> OsString {
     option
 }
 
-fn vsock(path: &Path) -> OsString {
-    let mut option = OsString::from(format!("cid={GUEST_CID},socket="));
-    option.push(path);
-    option
+/// Returns the command line with which it waits for requests. Its API has a socket that is
+/// there already, so nobody has to wait for it.
+pub(super) fn restore_arguments() -> [String; 2] {
+    ["--api-socket".to_owned(), format!("fd={API_FD}")]
 }
 
 fn kernel_arguments(machine: &Machine) -> String {
@@ -88,7 +95,6 @@ mod tests {
     fn text_with(version: Version, api: Option<PathBuf>) -> String {
         let parts = Parts {
             kernel: "/kernel".into(),
-            vsock: "/run/vmcell/0123/v".into(),
             version,
             api,
         };
@@ -111,7 +117,7 @@ mod tests {
 --cpus boot=2
 --memory size=256M
 --disk path=/proc/self/fd/3,image_type=raw
---vsock cid=3,socket=/run/vmcell/0123/v
+--vsock cid=3,socket=v
 --serial tty
 --console off"
         );

@@ -1,27 +1,49 @@
 //! Cloud Hypervisor, configured by its command line.
 //!
+//! ```text
+//!  this program ── cloud-hypervisor --disk path=/proc/self/fd/3 …
+//!                    3 disk   4 initramfs   stdout: console
+//!                    vsock: Unix sockets in a folder of the VM
+//!
+//!  this program ── cloud-hypervisor --api-socket fd=4
+//!                    3 disk   4 API   5… saved files   PUT vm.restore, vm.resume
+//! ```
+//!
+//! A saved VM names its disk and its vsock socket as they were. So that each copy
+//! has its own, the disk is always descriptor 3, and the socket has a relative path.
+//!
 //! Its devices are on a PCI bus, and its machine powers off through ACPI. The
 //! default guest kernel has neither, so it needs a separate one: see
 //! `kernel-config/README.md`.
 
 mod arguments;
+mod control;
 
 use std::{
     fs,
     os::{
         fd::OwnedFd,
-        unix::{ffi::OsStrExt as _, net::UnixStream, process::CommandExt as _},
+        unix::{
+            ffi::OsStrExt as _,
+            net::{UnixListener, UnixStream},
+            process::CommandExt as _,
+        },
     },
     path::{Path, PathBuf},
     process::Command,
 };
 
-use self::arguments::Parts;
+use self::{
+    arguments::{FIRST_SAVED_FD, Parts, VSOCK},
+    control::{CloudHypervisorControl, SavedFolder, has_snapshots, require_snapshots},
+};
 use super::{
-    AgentTransport, Backend, BackendHealth, Feature, Launched, Machine, Vmm,
-    http_api::{ApiControl, ApiRequest, NO_API_REMEDY},
+    AgentTransport, Backend, BackendHealth, Feature, Launched, Machine, SavedMachine, Vmm,
+    http_api::{Api, NO_API_REMEDY},
     kvm::{check_kvm, require_kvm},
+    messages::with_messages,
     raw_disk::raw_disk,
+    savable::{Savable, WITHOUT_JAIL, check_fits},
     version::Version,
 };
 use crate::{error::Error, link::LinkKind, locate, run_folder::RunFolder};
@@ -37,16 +59,11 @@ pub struct CloudHypervisor {
 /// The options that the guest's kernel must have.
 const REQUIRED_OPTIONS: [&str; 2] = ["CONFIG_VIRTIO_PCI", "CONFIG_ACPI"];
 
-const PAUSE: ApiRequest = ApiRequest {
-    method: "PUT",
-    path: "/api/v1/vm.pause",
-    body: "",
-};
+/// The name of its API socket in the folder of the VM.
+const API: &str = "api";
 
-const RESUME: ApiRequest = ApiRequest {
-    path: "/api/v1/vm.resume",
-    ..PAUSE
-};
+/// The name of the folder that a VM is restored from, in the folder of the VM.
+const SAVED: &str = "saved";
 
 impl CloudHypervisor {
     /// Uses the Cloud Hypervisor that `VMCELL_CLOUD_HYPERVISOR` names, or the
@@ -63,8 +80,8 @@ impl CloudHypervisor {
         }
     }
 
-    /// Enables its API, with which VMs can be [paused](crate::Vm::pause). It is off
-    /// by default: an API that is off cannot be attacked. Each VM has a socket of its
+    /// Enables its API, with which VMs can be [paused](crate::Vm::pause) and, since
+    /// version 52, [saved](crate::Vm::snapshot). It is off by default: an API that is off cannot be attacked. Each VM has a socket of its
     /// own, which only the user who started the VM can use.
     #[must_use]
     pub fn with_api(mut self) -> Self {
@@ -72,17 +89,85 @@ impl CloudHypervisor {
         self
     }
 
-    fn program(&self) -> Result<PathBuf, Error> {
+    fn locate(&self) -> Result<PathBuf, Error> {
         locate::cloud_hypervisor(self.program.as_deref())
     }
 
     /// Returns what was found, or why it cannot be used.
-    fn check(&self) -> Result<String, String> {
-        let program = self.program().map_err(|error| error.to_string())?;
+    fn check(&self) -> Result<BackendHealth, String> {
+        let program = self.locate().map_err(|error| error.to_string())?;
         check_kvm()?;
         let version = version(&program).map_err(|error| error.to_string())?;
         kernel(None).map_err(|error| error.to_string())?;
-        Ok(format!("{} {version}, /dev/kvm works", program.display()))
+        let found = format!("{} {version}, /dev/kvm works", program.display());
+        let health = BackendHealth::available(found);
+        Ok(match (self.has_api, has_snapshots(version)) {
+            (false, _) => health,
+            (true, false) => health.with(Feature::Pause),
+            (true, true) => health.with(Feature::Pause).with(Feature::Snapshot),
+        })
+    }
+
+    /// Starts the VMM for a VM that boots.
+    fn boot(&self, program: &Path, machine: &Machine, version: Version) -> Result<Started, Error> {
+        let folder = RunFolder::create(&RunFolder::base(), machine.id())?;
+        let api = folder.path().join(API);
+        if self.has_api && api.as_os_str().as_bytes().contains(&b',') {
+            return Err(Error::BadFile {
+                what: "run folder",
+                path: api,
+                reason: "has a comma in its path, where Cloud Hypervisor ends it: set \
+                         XDG_RUNTIME_DIR to another folder"
+                    .to_owned(),
+            });
+        }
+        let transport = AgentTransport::hybrid(folder.path().join(VSOCK))?;
+        let disk = raw_disk(machine, self.name())?;
+        let savable = self
+            .has_api
+            .then(|| Savable::new(machine, &disk, WITHOUT_JAIL))
+            .transpose()?;
+        let initramfs = machine.initramfs("/dev/vda", transport.boot_link())?;
+        let parts = Parts {
+            kernel: kernel(machine.kernel.as_deref())?,
+            version,
+            api: self.has_api.then_some(api),
+        };
+        let mut command = Command::new(program);
+        command.args(arguments::arguments(machine, &parts));
+        let descriptors = vec![disk.into(), initramfs.into()];
+        let launched = spawn(command, &folder, descriptors, transport)?;
+        Ok(Started {
+            launched: launched.keep(folder),
+            savable,
+        })
+    }
+
+    /// Starts the VMM for a VM that is restored.
+    fn start_to_restore(
+        &self,
+        program: &Path,
+        machine: &Machine,
+        saved: &SavedMachine,
+    ) -> Result<(Started, SavedFolder), Error> {
+        let folder = RunFolder::create(&RunFolder::base(), machine.id())?;
+        let transport = AgentTransport::hybrid(folder.path().join(VSOCK))?;
+        let disk = raw_disk(machine, self.name())?;
+        let savable = Savable::new(machine, &disk, WITHOUT_JAIL)?;
+        let api = UnixListener::bind(folder.path().join(API))
+            .map_err(Error::host("make a socket for the API"))?;
+        let files = SavedFolder::create(folder.path().join(SAVED), saved, FIRST_SAVED_FD);
+        let (files, saved) = files.map_err(Error::host("open the saved VM"))?;
+        let mut command = Command::new(program);
+        command.args(arguments::restore_arguments());
+        let mut descriptors = vec![disk.into(), api.into()];
+        descriptors.extend(saved);
+        let launched = spawn(command, &folder, descriptors, transport)?;
+        let started = Started {
+            launched: launched.keep(folder),
+            savable: Some(savable),
+        };
+        Ok((started, files))
     }
 }
 
@@ -92,62 +177,85 @@ impl Backend for CloudHypervisor {
     }
 
     fn health(&self) -> BackendHealth {
-        match self.check() {
-            Ok(found) if self.has_api => BackendHealth::available(found).with(Feature::Pause),
-            Ok(found) => BackendHealth::available(found),
-            Err(reason) => BackendHealth::unavailable(reason),
-        }
+        self.check().unwrap_or_else(BackendHealth::unavailable)
+    }
+
+    fn program(&self) -> Option<PathBuf> {
+        self.locate().ok()
+    }
+
+    fn kernel(&self, given: Option<&Path>) -> Result<PathBuf, Error> {
+        kernel(given)
     }
 
     fn launch(&self, machine: Machine) -> Result<Launched, Error> {
         require_kvm(&machine, self.name())?;
         let link = machine.only_link(LinkKind::HybridVsock, self.name())?;
-        let program = self.program()?;
-        let folder = RunFolder::create(&RunFolder::base(), machine.id())?;
-        let vsock = folder.path().join("v");
-        if vsock.as_os_str().as_bytes().contains(&b',') {
-            return Err(Error::BadFile {
-                what: "run folder",
-                path: vsock,
-                reason: "has a comma in its path, where Cloud Hypervisor ends it: set \
-                         XDG_RUNTIME_DIR to another folder"
-                    .to_owned(),
-            });
-        }
-        let transport = AgentTransport::hybrid(&vsock)?;
-        let disk = raw_disk(&machine, self.name())?;
-        let initramfs = machine.initramfs("/dev/vda", transport.boot_link())?;
-        let parts = Parts {
-            kernel: kernel(machine.kernel.as_deref())?,
-            vsock,
-            version: version(&program)?,
-            api: self.has_api.then(|| folder.path().join("api")),
+        let program = self.locate()?;
+        let version = version(&program)?;
+        let (started, files) = match machine.saved() {
+            None => (self.boot(&program, &machine, version)?, None),
+            Some(_) if !self.has_api => {
+                return Err(Error::BackendLacks {
+                    backend: self.name().to_owned(),
+                    feature: Feature::Snapshot,
+                    remedy: NO_API_REMEDY,
+                });
+            }
+            Some(saved) => {
+                require_snapshots(version)?;
+                check_fits(saved, &machine, &program, WITHOUT_JAIL)?;
+                let (started, files) = self.start_to_restore(&program, &machine, saved)?;
+                (started, Some(files))
+            }
         };
-
-        let pair = || UnixStream::pair().map_err(Error::host("make a socket pair"));
-        let (console, vmm_console) = pair()?;
-        let (stderr, vmm_stderr) = pair()?;
-        let mut command = Command::new(program);
-        command
-            .args(arguments::arguments(&machine, &parts))
-            .env_clear()
-            .current_dir("/")
-            // A Ctrl-C at the terminal is for the program, not for its VMs.
-            .process_group(0)
-            .stdout(OwnedFd::from(vmm_console))
-            .stderr(OwnedFd::from(vmm_stderr));
-        let vmm = Vmm::spawn(command, vec![disk.into(), initramfs.into()])?;
-        let launched = Launched::new(vmm, transport).link(link).keep(folder);
-        let launched = launched.console(console).console(stderr);
-        Ok(match parts.api {
-            Some(socket) => launched.control(ApiControl {
-                socket,
-                pause: PAUSE,
-                resume: RESUME,
-            }),
-            None => launched.no_control(NO_API_REMEDY),
-        })
+        let Started { launched, savable } = started;
+        let launched = launched.link(link);
+        let Some(savable) = savable else {
+            return Ok(launched.no_control(NO_API_REMEDY));
+        };
+        let mut control = CloudHypervisorControl {
+            api: Api {
+                socket: RunFolder::base().join(machine.id()).join(API),
+            },
+            savable,
+            version,
+        };
+        if let (Some(files), Some(stderr)) = (files, launched.consoles.last()) {
+            let restored = control.restore(&files);
+            restored.map_err(|error| with_messages(error, stderr))?;
+        }
+        Ok(launched.control(control))
     }
+}
+
+/// A Cloud Hypervisor that runs.
+struct Started {
+    launched: Launched,
+    /// Set if it has an API.
+    savable: Option<Savable>,
+}
+
+/// Starts it in the folder of its VM, with its console and standard error connected.
+fn spawn(
+    mut command: Command,
+    folder: &RunFolder,
+    descriptors: Vec<OwnedFd>,
+    transport: AgentTransport,
+) -> Result<Launched, Error> {
+    let pair = || UnixStream::pair().map_err(Error::host("make a socket pair"));
+    let (console, vmm_console) = pair()?;
+    let (stderr, vmm_stderr) = pair()?;
+    command
+        .env_clear()
+        .current_dir(folder.path())
+        // A Ctrl-C at the terminal is for the program, not for its VMs.
+        .process_group(0)
+        .stdout(OwnedFd::from(vmm_console))
+        .stderr(OwnedFd::from(vmm_stderr));
+    let vmm = Vmm::spawn(command, descriptors)?;
+    let launched = Launched::new(vmm, transport);
+    Ok(launched.console(console).console(stderr))
 }
 
 fn version(program: &Path) -> Result<Version, Error> {

@@ -8,6 +8,9 @@
 //!      api                        if it is enabled
 //! ```
 //!
+//! A VM that is restored has `state` and `memory` in place of the first two and the
+//! last. A VM is saved into the root, too, and copied from there.
+//!
 //! A process that changes its user loses its parent death signal (prctl(2)). So
 //! a jailed VM outlives a program that is killed, until the next start finds
 //! its folder and kills its cgroup.
@@ -23,13 +26,14 @@ use std::{
 
 use rustix::process::geteuid;
 
-use super::{API, VSOCK, config, options, spawn};
+use super::{API, Started, VSOCK, config, control::SavedPaths, options, spawn};
 use crate::{
     backend::{
-        AgentTransport, Launched, Machine,
+        AgentTransport, Machine, PartKind, SavedMachine,
         firecracker::config::Paths,
         process::cgroup::mount_point,
         raw_disk::{copy, fill_raw_disk},
+        savable::Savable,
     },
     error::Error,
     locate,
@@ -47,6 +51,15 @@ pub struct Jail {
 
 /// The id of the VM for the jailer. Each folder has only one.
 const JAIL_ID: &str = "vm";
+
+/// What a snapshot says about where it was taken.
+pub(super) const IN_JAIL: &str = "in a jail";
+
+/// The files of a saved VM in the root of its jail.
+pub(super) const SAVED: SavedPaths = SavedPaths {
+    state: "/state",
+    memory: "/memory",
+};
 
 impl Jail {
     /// Runs Firecracker as this user and group, which nothing else should use.
@@ -88,12 +101,18 @@ impl Jail {
         cgroup2_root().map(drop)
     }
 
-    pub(super) fn launch(
+    pub(super) fn start(
         &self,
         firecracker: &Path,
         machine: &Machine,
         has_api: bool,
-    ) -> Result<Launched, Error> {
+    ) -> Result<Started, Error> {
+        if machine.layer.is_some() {
+            return Err(Error::Invalid(
+                "the disk of a VM in a jail cannot become an image: make the template without the jail"
+                    .to_owned(),
+            ));
+        }
         let jailer = locate::jailer(self.program.as_deref())?;
         let folder = RunFolder::create(&self.base(), machine.id())?;
         let cgroup = format!("vmcell-{}", machine.id());
@@ -102,41 +121,47 @@ impl Jail {
         fs::create_dir(&cgroup_path).map_err(Error::host("make a cgroup for the VM"))?;
 
         let root = self.root(firecracker, machine.id());
-        let transport = self.populate(&root, machine).map_err(|error| match error {
+        let populated = self.populate(&root, machine);
+        let (transport, disk) = populated.map_err(|error| match error {
             PopulateError::Io(source) => Error::host("create the files of the jail")(source),
             PopulateError::Machine(error) => error,
         })?;
+        let savable = has_api
+            .then(|| Savable::new(machine, &disk, IN_JAIL))
+            .transpose()?;
+        let config = match machine.saved() {
+            None => Some("/config.json"),
+            Some(_) => None,
+        };
         let mut command = Command::new(jailer);
         let api = has_api.then(|| Path::new("/").join(API));
-        command.args(self.arguments(firecracker, folder.path(), &cgroup, api.as_deref()));
-        Ok(spawn(command, Vec::new(), transport)?.keep(folder))
+        let options = options(config, api.as_deref());
+        command
+            .args(self.arguments(firecracker, folder.path(), &cgroup, options))
+            .current_dir("/");
+        let launched = spawn(command, Vec::new(), transport)?.keep(folder);
+        Ok(Started { launched, savable })
     }
 
-    /// Creates the files that the VM needs in the root of the jail.
-    fn populate(&self, root: &Path, machine: &Machine) -> Result<AgentTransport, PopulateError> {
+    /// Creates the files that the VM needs in the root of the jail. Returns its disk.
+    fn populate(
+        &self,
+        root: &Path,
+        machine: &Machine,
+    ) -> Result<(AgentTransport, File), PopulateError> {
         fs::create_dir_all(root)?;
         let transport = AgentTransport::hybrid(root.join(VSOCK))?;
-        let kernel = File::open(machine.kernel()?)?;
-        copy(&kernel, kernel.metadata()?.len(), &create(root, "kernel")?)?;
-        let initramfs = machine.initramfs("/dev/vda", transport.boot_link())?;
-        copy(
-            &initramfs,
-            initramfs.metadata()?.len(),
-            &create(root, "initramfs")?,
-        )?;
-        fill_raw_disk(machine, "firecracker", &create(root, "disk")?)?;
-        let paths = Paths {
-            kernel: "/kernel".to_owned(),
-            initramfs: "/initramfs".to_owned(),
-            disk: "/disk".to_owned(),
-            vsock: format!("/{VSOCK}"),
-        };
-        create(root, "config.json")?.write_all(config::config(machine, &paths).as_bytes())?;
+        let disk = create(root, "disk")?;
+        fill_raw_disk(machine, "firecracker", &disk)?;
+        match machine.saved() {
+            None => create_boot_files(root, machine, &transport)?,
+            Some(saved) => create_saved_files(root, saved)?,
+        }
         // This includes the socket of the agent's first connection.
         for entry in fs::read_dir(root)? {
             chown(entry?.path(), Some(self.user), Some(self.group))?;
         }
-        Ok(transport)
+        Ok((transport, disk))
     }
 
     fn base(&self) -> PathBuf {
@@ -153,13 +178,13 @@ impl Jail {
         self.base().join(id).join(name).join(JAIL_ID).join("root")
     }
 
-    /// Returns the command line of the jailer, which includes Firecracker's.
+    /// Returns the command line of the jailer, with the options of Firecracker.
     fn arguments(
         &self,
         firecracker: &Path,
         folder: &Path,
         cgroup: &str,
-        api: Option<&Path>,
+        options: Vec<OsString>,
     ) -> Vec<OsString> {
         let user = self.user.to_string();
         let group = self.group.to_string();
@@ -176,10 +201,39 @@ impl Jail {
         let jail = jail
             .into_iter()
             .flat_map(|(name, value)| [name.into(), value]);
-        jail.chain(["--".into()])
-            .chain(options("/config.json", api))
-            .collect()
+        jail.chain(["--".into()]).chain(options).collect()
     }
+}
+
+/// Creates the files with which a VM boots in a jail.
+fn create_boot_files(
+    root: &Path,
+    machine: &Machine,
+    transport: &AgentTransport,
+) -> Result<(), PopulateError> {
+    let kernel = File::open(machine.kernel()?)?;
+    copy_into(root, "kernel", &kernel)?;
+    let initramfs = machine.initramfs("/dev/vda", transport.boot_link())?;
+    copy_into(root, "initramfs", &initramfs)?;
+    let paths = Paths {
+        kernel: "/kernel".to_owned(),
+        initramfs: "/initramfs".to_owned(),
+        disk: "/disk".to_owned(),
+        vsock: format!("/{VSOCK}"),
+    };
+    create(root, "config.json")?.write_all(config::config(machine, &paths).as_bytes())?;
+    Ok(())
+}
+
+/// Creates the files from which a VM is restored in a jail.
+fn create_saved_files(root: &Path, saved: &SavedMachine) -> io::Result<()> {
+    copy_into(root, "state", &saved.open_first(PartKind::State)?)?;
+    copy_into(root, "memory", &saved.open_first(PartKind::Memory)?)
+}
+
+/// Copies a file into a jail.
+fn copy_into(root: &Path, name: &str, file: &File) -> io::Result<()> {
+    copy(file, file.metadata()?.len(), &create(root, name)?)
 }
 
 /// Creates a file in a jail.
@@ -221,12 +275,12 @@ impl From<Error> for PopulateError {
 mod tests {
     use super::*;
 
-    fn command_line(api: Option<&str>) -> String {
+    fn command_line(config: Option<&str>, api: Option<&str>) -> String {
         let words = Jail::new(123, 100).arguments(
             Path::new("/usr/bin/firecracker"),
             Path::new("/run/vmcell/0123"),
             "vmcell-0123",
-            api.map(Path::new),
+            options(config, api.map(Path::new)),
         );
         let words: Vec<_> = words.iter().map(|word| word.to_str().unwrap()).collect();
         words.join(" ")
@@ -235,7 +289,7 @@ mod tests {
     #[test]
     fn the_whole_command_line_of_the_jailer() {
         assert_eq!(
-            command_line(None),
+            command_line(Some("/config.json"), None),
             "--id vm --exec-file /usr/bin/firecracker --uid 123 --gid 100 \
              --chroot-base-dir /run/vmcell/0123 --cgroup-version 2 --parent-cgroup vmcell-0123 \
              -- --no-api --config-file /config.json --level Warning"
@@ -244,9 +298,14 @@ mod tests {
 
     #[test]
     fn the_api_is_where_firecracker_sees_it() {
-        let line = command_line(Some("/api"));
+        let line = command_line(Some("/config.json"), Some("/api"));
         let expected = " -- --api-sock /api --config-file /config.json --level Warning";
         assert!(line.ends_with(expected), "{line}");
+        let line = command_line(None, Some("/api"));
+        assert!(
+            line.ends_with(" -- --api-sock /api --level Warning"),
+            "{line}"
+        );
     }
 
     #[test]

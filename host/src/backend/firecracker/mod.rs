@@ -6,12 +6,24 @@
 //!                    vsock: Unix sockets in a folder of the VM
 //! ```
 //!
-//! Its API is off unless a caller enables it. Only pausing a VM needs it: the
-//! config file says everything else, a guest that powers off ends Firecracker,
-//! and an API that is off cannot be attacked. If it is on, its socket is in the
-//! folder of the VM, and is opened before the VM boots.
+//! Its API is off unless a caller enables it. Only pausing, saving and restoring a
+//! VM need it: the config file says everything else, a guest that powers off ends
+//! Firecracker, and an API that is off cannot be attacked. If it is on, its socket
+//! is in the folder of the VM, and is opened before the VM boots.
+//!
+//! A VM that is restored has no config file:
+//!
+//! ```text
+//!  this program ── firecracker --api-sock …/api
+//!                    3 disk   4 state   5 memory   PUT /snapshot/load
+//! ```
+//!
+//! The state names the disk and the vsock socket as they were when the VM was
+//! saved. So that each copy has its own, the disk is always descriptor 3, and the
+//! socket has a relative path, in the folder that Firecracker is started in.
 
 mod config;
+mod control;
 mod jail;
 mod vulnerable_versions;
 
@@ -25,14 +37,20 @@ use std::{
     process::Command,
 };
 
-use self::config::{Paths, config, instance_id};
 pub use self::jail::Jail;
+use self::{
+    config::{Paths, config, instance_id},
+    control::{FirecrackerControl, SavedPaths},
+};
 use super::{
-    AgentTransport, Backend, BackendHealth, Feature, Launched, Machine, Vmm,
-    http_api::{ApiControl, ApiRequest, NO_API_REMEDY},
+    AgentTransport, Backend, BackendHealth, Feature, Launched, Machine, PartKind, SavedMachine,
+    Vmm,
+    http_api::{Api, NO_API_REMEDY},
     kvm::{check_kvm, require_kvm},
     machine::memfd_with,
+    messages::with_messages,
     raw_disk::raw_disk,
+    savable::{Savable, WITHOUT_JAIL, check_fits},
 };
 use crate::{error::Error, link::LinkKind, locate, run_folder::RunFolder};
 
@@ -53,21 +71,23 @@ const VSOCK: &str = "v";
 /// ports, which are named `v_<port>`.
 const API: &str = "api";
 
-const PAUSE: ApiRequest = ApiRequest {
-    method: "PATCH",
-    path: "/vm",
-    body: r#"{"state":"Paused"}"#,
-};
-
-const RESUME: ApiRequest = ApiRequest {
-    body: r#"{"state":"Resumed"}"#,
-    ..PAUSE
-};
-
 // The descriptors that it inherits, in the order in which they are passed.
 const DISK: &str = "/proc/self/fd/3";
 const INITRAMFS: &str = "/proc/self/fd/4";
 const CONFIG: &str = "/proc/self/fd/5";
+
+// Same, after the disk, for a VM that is restored.
+const SAVED: SavedPaths = SavedPaths {
+    state: "/proc/self/fd/4",
+    memory: "/proc/self/fd/5",
+};
+
+/// A Firecracker that runs.
+struct Started {
+    launched: Launched,
+    /// Set if it has an API.
+    savable: Option<Savable>,
+}
 
 impl Firecracker {
     /// Uses the Firecracker that `VMCELL_FIRECRACKER` names, or the one in
@@ -91,9 +111,9 @@ impl Firecracker {
         self
     }
 
-    /// Enables its API, with which VMs can be [paused](crate::Vm::pause), and for
-    /// features that this library does not use, such as limiting the rate of a
-    /// disk. It is off by default.
+    /// Enables its API, with which VMs can be [paused](crate::Vm::pause) and
+    /// [saved](crate::Vm::snapshot). It also has features that this library does
+    /// not use, such as limiting the rate of a disk. It is off by default.
     ///
     /// Each VM has a socket of its own: see [`api_socket`](Self::api_socket). A
     /// VM that is paused there, not by this library, does not reply here.
@@ -138,17 +158,17 @@ impl Firecracker {
         }
         Ok(match &self.jail {
             None => RunFolder::base().join(id).join(API),
-            Some(jail) => jail.root(&self.program()?, id).join(API),
+            Some(jail) => jail.root(&self.locate()?, id).join(API),
         })
     }
 
-    fn program(&self) -> Result<PathBuf, Error> {
+    fn locate(&self) -> Result<PathBuf, Error> {
         locate::firecracker(self.program.as_deref())
     }
 
     /// Returns what was found, or why it cannot be used.
     fn check(&self) -> Result<String, String> {
-        let program = self.program().map_err(|error| error.to_string())?;
+        let program = self.locate().map_err(|error| error.to_string())?;
         check_kvm()?;
         if let Some(vulnerability) = vulnerability(&program) {
             return Err(vulnerability);
@@ -159,25 +179,32 @@ impl Firecracker {
         Ok(format!("{}, /dev/kvm works", program.display()))
     }
 
-    fn launch_unjailed(&self, machine: &Machine) -> Result<Launched, Error> {
+    fn start_unjailed(&self, program: &Path, machine: &Machine) -> Result<Started, Error> {
         let folder = RunFolder::create(&RunFolder::base(), machine.id())?;
         let transport = AgentTransport::hybrid(folder.path().join(VSOCK))?;
         let disk = raw_disk(machine, "firecracker")?;
-        let initramfs = machine.initramfs("/dev/vda", transport.boot_link())?;
-        let paths = Paths {
-            kernel: utf8_path(&machine.kernel()?)?,
-            initramfs: INITRAMFS.to_owned(),
-            disk: DISK.to_owned(),
-            vsock: utf8_path(&folder.path().join(VSOCK))?,
+        let savable = self
+            .has_api
+            .then(|| Savable::new(machine, &disk, WITHOUT_JAIL))
+            .transpose()?;
+        let mut descriptors = vec![disk.into()];
+        let config = match machine.saved() {
+            None => {
+                descriptors.extend(boot_files(machine, &transport)?);
+                Some(CONFIG)
+            }
+            Some(saved) => {
+                descriptors.extend(saved_files(saved)?);
+                None
+            }
         };
-        let config = memfd_with("vmcell-config", config(machine, &paths).as_bytes())
-            .map_err(Error::host("make Firecracker's config file"))?;
-        let mut command = Command::new(self.program()?);
+        let mut command = Command::new(program);
         let api = self.has_api.then(|| folder.path().join(API));
-        command.args(arguments(machine, CONFIG, api.as_deref()));
-        let descriptors = vec![disk.into(), initramfs.into(), config.into()];
-        let launched = spawn(command, descriptors, transport)?;
-        Ok(launched.keep(folder))
+        command
+            .args(arguments(machine, config, api.as_deref()))
+            .current_dir(folder.path());
+        let launched = spawn(command, descriptors, transport)?.keep(folder);
+        Ok(Started { launched, savable })
     }
 }
 
@@ -188,46 +215,111 @@ impl Backend for Firecracker {
 
     fn health(&self) -> BackendHealth {
         match self.check() {
-            Ok(found) if self.has_api => BackendHealth::available(found).with(Feature::Pause),
+            Ok(found) if self.has_api => BackendHealth::available(found)
+                .with(Feature::Pause)
+                .with(Feature::Snapshot),
             Ok(found) => BackendHealth::available(found),
             Err(reason) => BackendHealth::unavailable(reason),
         }
     }
 
+    fn program(&self) -> Option<PathBuf> {
+        self.locate().ok()
+    }
+
     fn launch(&self, machine: Machine) -> Result<Launched, Error> {
         require_kvm(&machine, self.name())?;
         let link = machine.only_link(LinkKind::HybridVsock, self.name())?;
-        let launched = match &self.jail {
-            None => self.launch_unjailed(&machine),
-            Some(jail) => jail.launch(&self.program()?, &machine, self.has_api),
+        let program = self.locate()?;
+        if let Some(saved) = machine.saved() {
+            if !self.has_api {
+                return Err(Error::BackendLacks {
+                    backend: self.name().to_owned(),
+                    feature: Feature::Snapshot,
+                    remedy: NO_API_REMEDY,
+                });
+            }
+            let setting = match &self.jail {
+                None => WITHOUT_JAIL,
+                Some(_) => jail::IN_JAIL,
+            };
+            check_fits(saved, &machine, &program, setting)?;
+        }
+        let started = match &self.jail {
+            None => self.start_unjailed(&program, &machine),
+            Some(jail) => jail.start(&program, &machine, self.has_api),
         };
-        let launched = launched?.link(link);
-        Ok(match self.has_api {
-            true => launched.control(ApiControl {
+        let Started { launched, savable } = started?;
+        let launched = launched.link(link);
+        let Some(savable) = savable else {
+            return Ok(launched.no_control(NO_API_REMEDY));
+        };
+        let control = FirecrackerControl {
+            api: Api {
                 socket: self.api_socket(machine.id())?,
-                pause: PAUSE,
-                resume: RESUME,
-            }),
-            false => launched.no_control(NO_API_REMEDY),
-        })
+            },
+            savable,
+            root: self
+                .jail
+                .as_ref()
+                .map(|jail| jail.root(&program, machine.id())),
+        };
+        if let (Some(_), Some(stderr)) = (machine.saved(), launched.consoles.last()) {
+            let saved = match &self.jail {
+                None => SAVED,
+                Some(_) => jail::SAVED,
+            };
+            let restored = control.restore(saved, stderr);
+            restored.map_err(|error| with_messages(error, stderr))?;
+        }
+        Ok(launched.control(control))
     }
 }
 
+/// Returns the descriptors of a VM that boots, after its disk.
+fn boot_files(machine: &Machine, transport: &AgentTransport) -> Result<[OwnedFd; 2], Error> {
+    let initramfs = machine.initramfs("/dev/vda", transport.boot_link())?;
+    let paths = Paths {
+        kernel: utf8_path(&machine.kernel()?)?,
+        initramfs: INITRAMFS.to_owned(),
+        disk: DISK.to_owned(),
+        vsock: VSOCK.to_owned(),
+    };
+    let config = memfd_with("vmcell-config", config(machine, &paths).as_bytes())
+        .map_err(Error::host("make Firecracker's config file"))?;
+    Ok([initramfs.into(), config.into()])
+}
+
+/// Returns the descriptors of a VM that is restored, after its disk.
+fn saved_files(saved: &SavedMachine) -> Result<[OwnedFd; 2], Error> {
+    let open = |kind| {
+        let file = saved.open_first(kind);
+        file.map_err(Error::host("open the saved VM"))
+    };
+    Ok([
+        open(PartKind::State)?.into(),
+        open(PartKind::Memory)?.into(),
+    ])
+}
+
 /// Returns its command line.
-fn arguments(machine: &Machine, config: &str, api: Option<&Path>) -> Vec<OsString> {
+fn arguments(machine: &Machine, config: Option<&str>, api: Option<&Path>) -> Vec<OsString> {
     let id = instance_id(machine.id());
     let identity = ["--id", &id].map(OsString::from);
     identity.into_iter().chain(options(config, api)).collect()
 }
 
 /// Returns the options that it also gets in a jail, with paths as it sees them.
-fn options(config: &str, api: Option<&Path>) -> Vec<OsString> {
+fn options(config: Option<&str>, api: Option<&Path>) -> Vec<OsString> {
     let mut words: Vec<OsString> = match api {
         None => vec!["--no-api".into()],
         Some(socket) => vec!["--api-sock".into(), socket.into()],
     };
+    if let Some(config) = config {
+        words.extend(["--config-file", config].map(OsString::from));
+    }
     // Its log goes to the guest's console; only warnings and errors are wanted.
-    words.extend(["--config-file", config, "--level", "Warning"].map(OsString::from));
+    words.extend(["--level", "Warning"].map(OsString::from));
     words
 }
 
@@ -242,7 +334,6 @@ fn spawn(
     let (stderr, vmm_stderr) = pair()?;
     command
         .env_clear()
-        .current_dir("/")
         // A Ctrl-C at the terminal is for the program, not for its VMs.
         .process_group(0)
         .stdout(OwnedFd::from(vmm_console))
@@ -268,9 +359,9 @@ mod tests {
     use super::*;
     use crate::acceleration::Acceleration;
 
-    fn command_line(api: Option<&str>) -> String {
+    fn command_line(config: Option<&str>, api: Option<&str>) -> String {
         let machine = Machine::sample(Acceleration::Kvm);
-        let words = arguments(&machine, CONFIG, api.map(Path::new));
+        let words = arguments(&machine, config, api.map(Path::new));
         let words: Vec<_> = words.iter().map(|word| word.to_str().unwrap()).collect();
         words.join(" ")
     }
@@ -278,7 +369,7 @@ mod tests {
     #[test]
     fn the_whole_command_line() {
         assert_eq!(
-            command_line(None),
+            command_line(Some(CONFIG), None),
             "--id vmcell-0123 --no-api --config-file /proc/self/fd/5 --level Warning"
         );
     }
@@ -286,9 +377,13 @@ mod tests {
     #[test]
     fn the_whole_command_line_with_the_api() {
         assert_eq!(
-            command_line(Some("/run/vmcell/0123/api")),
+            command_line(Some(CONFIG), Some("/run/vmcell/0123/api")),
             "--id vmcell-0123 --api-sock /run/vmcell/0123/api --config-file /proc/self/fd/5 \
              --level Warning"
+        );
+        assert_eq!(
+            command_line(None, Some("/run/vmcell/0123/api")),
+            "--id vmcell-0123 --api-sock /run/vmcell/0123/api --level Warning"
         );
     }
 

@@ -73,7 +73,7 @@ impl VmmControl for QemuControl {
             });
         }
         let version = self.qmp.version().map_err(failed(DOING))?;
-        let mut parts = vec![part("state", PartKind::State)];
+        let mut parts = vec![SavedPart::new("state", PartKind::State)];
         let state = create(folder, "state")?;
         self.save_state(&state).map_err(failed(DOING))?;
         let copied = |from: &File, name: &str| {
@@ -82,12 +82,12 @@ impl VmmControl for QemuControl {
         };
         if let Some(memory) = &self.memory {
             copied(memory, "memory")?;
-            parts.push(part("memory", PartKind::Memory));
+            parts.push(SavedPart::new("memory", PartKind::Memory));
         }
         for (number, layer) in self.disk.layers.iter().enumerate() {
             let name = format!("layer-{number}");
             copied(layer, &name)?;
-            parts.push(part(&name, PartKind::Layer));
+            parts.push(SavedPart::new(&name, PartKind::Layer));
         }
         Ok(SavedVm {
             vmm: self.machine.with_version(version),
@@ -187,13 +187,6 @@ impl MachineRecord {
 
 fn failed(doing: &'static str) -> impl Fn(String) -> Error {
     move |reason| Error::Control { doing, reason }
-}
-
-fn part(name: &str, kind: PartKind) -> SavedPart {
-    SavedPart {
-        name: name.to_owned(),
-        kind,
-    }
 }
 
 fn create(folder: &Path, name: &str) -> Result<File, Error> {

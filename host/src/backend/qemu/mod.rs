@@ -9,7 +9,7 @@ mod vhost_device;
 
 use std::{
     fs::File,
-    io::{self, Read as _},
+    io,
     os::{
         fd::OwnedFd,
         unix::{net::UnixStream, process::CommandExt},
@@ -27,11 +27,14 @@ use self::{
     link::{Device, Link},
     qmp::Qmp,
 };
-use super::{Backend, BackendHealth, Feature, Launched, Machine, PartKind, Vmm, version::Version};
+use super::{
+    Backend, BackendHealth, Feature, Launched, Machine, PartKind, Vmm, messages::with_messages,
+    version::Version,
+};
 use crate::{
     acceleration::{Acceleration, AccelerationChoice},
     error::Error,
-    locate, printable, processor, tsc,
+    locate, processor, tsc,
 };
 
 /// The QEMU backend.
@@ -126,13 +129,7 @@ impl Backend for Qemu {
         let start = match machine.saved() {
             None => machine.initramfs("/dev/vda", link.transport.boot_link())?,
             Some(saved) => saved
-                .open(PartKind::State)
-                .and_then(|files| {
-                    files
-                        .into_iter()
-                        .next()
-                        .ok_or(io::ErrorKind::NotFound.into())
-                })
+                .open_first(PartKind::State)
                 .map_err(Error::host("open the saved state"))?,
         };
         let mut control = QemuControl {
@@ -218,24 +215,6 @@ fn memory(machine: &Machine) -> io::Result<Memory> {
     let file = File::from(memfd_create("vmcell-memory", MemfdFlags::CLOEXEC)?);
     file.set_len(u64::from(machine.memory_mib) << 20)?;
     Ok(Memory::Shared(file))
-}
-
-/// Adds what QEMU has printed to an error that it caused.
-fn with_messages(error: Error, stderr: &UnixStream) -> Error {
-    const MAX_MESSAGES: u64 = 4096;
-    let Error::Control { doing, reason } = error else {
-        return error;
-    };
-    let mut messages = Vec::new();
-    // It fails when there is no more.
-    let _ = stderr.set_nonblocking(true);
-    let _ = stderr.take(MAX_MESSAGES).read_to_end(&mut messages);
-    let _ = stderr.set_nonblocking(false);
-    let messages = printable(&messages);
-    Error::Control {
-        doing,
-        reason: format!("{reason}: {}", messages.trim_end()),
-    }
 }
 
 /// The first version whose emulated processors never execute an instruction
