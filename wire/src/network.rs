@@ -31,8 +31,9 @@ use crate::{
 pub enum NetworkRequest<'a> {
     /// Takes all connections of programs to other machines, and answers their questions
     /// for names: [`Want::Ready`] when it does, then one [`Want`] for each. It replaces an
-    /// earlier one. When the stream is cancelled or the link is lost, connections that
-    /// were not accepted are reset, and new ones at once.
+    /// earlier one, which ends with [`Outcome::Done`](crate::Outcome::Done), and has what
+    /// waited for that one's answer. When the stream is cancelled or the link is lost,
+    /// connections that were not accepted are reset, and new ones at once.
     Capture {
         /// Addresses to take that are not public, [`PREFIX_LEN`] bytes for each: an
         /// IPv6 address, or an IPv4 address mapped to one, and the number of its leading

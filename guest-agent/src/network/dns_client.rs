@@ -80,7 +80,10 @@ impl DnsClient {
                     return Some(question);
                 }
                 Err(BadQuestion::Answered(answer)) => self.queue(&answer),
-                Err(BadQuestion::Ignored) => self.state = State::Broken,
+                Err(BadQuestion::Ignored) => {
+                    self.state = State::Broken;
+                    return None;
+                }
             }
         }
         None
@@ -157,5 +160,74 @@ impl DnsClient {
             Err(_) => self.state = State::Broken,
         }
         false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+
+    use super::super::dns::DnsAnswer;
+    use super::*;
+
+    const QUESTION: [u8; 21] = [
+        0, 19, 1, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1, b'a', 0, 0, 1, 0, 1,
+    ];
+
+    fn client() -> (DnsClient, OwnedFd) {
+        let (family, kind) = (AddressFamily::UNIX, SocketType::STREAM);
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let (ours, theirs) = socketpair(family, kind, flags, None).unwrap();
+        (DnsClient::new(1, ours), theirs)
+    }
+
+    /// Sends bytes to a client, and has it notice.
+    fn send_to(client: &mut DnsClient, program: &OwnedFd, bytes: &[u8]) {
+        assert_eq!(rustix::io::write(program, bytes), Ok(bytes.len()));
+        client.readable = true;
+    }
+
+    #[test]
+    fn questions_come_in_pieces_of_any_size() {
+        let (mut client, program) = client();
+        let several = QUESTION.repeat(3);
+        let mut count = 0;
+        for byte in &several {
+            send_to(&mut client, &program, &[*byte]);
+            while let Some(question) = client.next_question() {
+                assert_eq!(question.name.as_deref(), Some("a"));
+                client.answer(&question.answer(DnsAnswer::NoSuchName));
+                count += 1;
+            }
+        }
+        assert_eq!(count, 3);
+        let mut answers = [0; 200];
+        assert_eq!(rustix::io::read(&program, &mut answers), Ok(several.len()));
+        drop(program);
+        client.readable = true;
+        assert!(client.next_question().is_none() && client.is_over());
+    }
+
+    #[test]
+    fn so_many_questions_wait_and_more_are_not_read() {
+        let (mut client, program) = client();
+        send_to(&mut client, &program, &QUESTION.repeat(20));
+        let questions: Vec<_> = core::iter::from_fn(|| client.next_question()).collect();
+        assert_eq!(questions.len(), MAX_UNANSWERED);
+        client.answer(b"answer");
+        assert!(client.next_question().is_some());
+        assert!(client.next_question().is_none() && !client.is_over());
+    }
+
+    #[test]
+    fn who_sends_something_else_is_given_up() {
+        for bytes in [&[255, 255, 1, 2][..], &[0, 2, 1, 2], &[0, 0]] {
+            let (mut client, program) = client();
+            send_to(&mut client, &program, bytes);
+            assert!(
+                client.next_question().is_none() && client.is_over(),
+                "{bytes:?}"
+            );
+        }
     }
 }

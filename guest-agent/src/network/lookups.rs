@@ -92,3 +92,66 @@ impl Lookups {
         self.0.iter()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asker(id: u8, kind: u8, port: u16) -> Asker {
+        let message = [
+            id, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1, b'a', 0, 0, kind, 0, 1,
+        ];
+        let address = Ipv6Addr::LOCALHOST;
+        Asker {
+            question: Question::parse(&message).unwrap(),
+            from: AskedFrom::Datagram {
+                sender: SocketAddrV6::new(address, port, 0, 0),
+                destination: address,
+            },
+        }
+    }
+
+    #[test]
+    fn the_host_is_asked_once_for_both_kinds_of_addresses() {
+        let mut lookups = Lookups::default();
+        let Joined::New(first) = lookups.join("a", asker(1, 1, 1000)) else {
+            panic!("it is the first");
+        };
+        lookups.add(7, "a", first);
+        assert!(matches!(
+            lookups.join("a", asker(2, 28, 1000)),
+            Joined::Waits
+        ));
+        // The program asks again.
+        assert!(matches!(
+            lookups.join("a", asker(1, 1, 1000)),
+            Joined::Waits
+        ));
+        assert!(lookups.take(8).is_none());
+        let lookup = lookups.take(7).unwrap();
+        assert_eq!((lookup.askers.len(), &*lookup.name), (2, "a"));
+        assert!(lookups.take(7).is_none());
+    }
+
+    #[test]
+    fn questions_beyond_the_limit_fail() {
+        let mut lookups = Lookups::default();
+        for port in 0..256 {
+            match lookups.join("a", asker(1, 1, port)) {
+                Joined::New(asker) => lookups.add(1, "a", asker),
+                Joined::Waits => {}
+                Joined::TooMany(_) => panic!("{port}"),
+            }
+        }
+        assert!(matches!(
+            lookups.join("a", asker(1, 1, 999)),
+            Joined::TooMany(_)
+        ));
+        assert!(matches!(
+            lookups.join("b", asker(1, 1, 1)),
+            Joined::TooMany(_)
+        ));
+        assert_eq!(lookups.take_all().len(), 1);
+        assert!(matches!(lookups.join("b", asker(1, 1, 1)), Joined::New(_)));
+    }
+}

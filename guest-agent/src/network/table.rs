@@ -222,6 +222,9 @@ impl Network {
 
     /// Takes connections and questions, up to the limits of one turn.
     pub(crate) fn advance(&mut self, connections: &Connections, poller: &Poller) {
+        if self.interception.is_none() {
+            return;
+        }
         let now = Moment::now();
         if self.retry_at.is_some_and(|at| at <= now) {
             self.retry_at = None;

@@ -73,7 +73,6 @@ impl Connections {
     }
 
     /// Takes a connection that a program has begun, and that is already watched.
-    #[cfg(feature = "network")]
     pub(crate) fn adopt(
         &mut self,
         socket: OwnedFd,
@@ -95,7 +94,6 @@ impl Connections {
     }
 
     /// Returns the number of connections that programs have begun.
-    #[cfg(feature = "network")]
     pub(crate) fn adopted(&self) -> usize {
         self.count(Origin::Guest)
     }
