@@ -9,11 +9,11 @@
 //!    └─ UDP, else ────────> none: the program gets ECONNREFUSED
 //! ```
 
-use alloc::{vec, vec::Vec};
+use alloc::vec::Vec;
 
 use rustix::fd::{AsRawFd, OwnedFd};
 
-use super::prefix::{ALWAYS, NEVER, NOT_PUBLIC, Prefix};
+use super::prefix::{ALWAYS, AddressRange, NEVER, Prefix, ranges_v4};
 use crate::sys::BpfInstruction;
 
 /// The place of each socket in the map.
@@ -28,12 +28,7 @@ pub(super) fn lookup_program(map: &OwnedFd, extra: &[Prefix]) -> Vec<BpfInstruct
     program.jump(JUMP_IF_NOT_EQUAL_32, Register(2), libc::AF_INET, Label::V6);
     program.load(Register(2), context::LOCAL_IP4);
     program.add_swap(Register(2));
-    let is_v4 = |prefix: &&Prefix| prefix.is_v4();
-    program.add_matches(&NEVER, is_v4, Label::Pass);
-    program.add_matches(&ALWAYS, is_v4, Label::Take);
-    program.add_matches(extra, is_v4, Label::Take);
-    program.add_matches(&NOT_PUBLIC, is_v4, Label::Pass);
-    program.jump(JUMP, Register(0), 0, Label::Take);
+    program.add_ranges(&ranges_v4(extra));
 
     program.place(Label::V6);
     for (register, offset) in (2..).zip(context::LOCAL_IP6) {
@@ -41,7 +36,10 @@ pub(super) fn lookup_program(map: &OwnedFd, extra: &[Prefix]) -> Vec<BpfInstruct
         program.add_swap(Register(register));
     }
     let is_v6 = |prefix: &&Prefix| !prefix.is_v4();
-    program.add_matches(&NEVER, is_v6, Label::Pass);
+    // What is always taken has none of these.
+    if extra.iter().any(|prefix| is_v6(&prefix)) {
+        program.add_matches(&NEVER, is_v6, Label::Pass);
+    }
     program.add_matches(&ALWAYS, is_v6, Label::Take);
     program.add_matches(extra, is_v6, Label::Take);
 
@@ -111,6 +109,7 @@ const JUMP: u8 = 0x05;
 const JUMP_IF_EQUAL: u8 = 0x15;
 const JUMP_IF_NOT_EQUAL: u8 = 0x55;
 const JUMP_IF_NOT_EQUAL_32: u8 = 0x56;
+const JUMP_IF_LESS_32: u8 = 0xa6;
 const CALL: u8 = 0x85;
 const EXIT: u8 = 0x95;
 
@@ -192,8 +191,28 @@ impl Program {
         self.places.push((label, self.instructions.len()));
     }
 
-    /// Jumps to a label if the address has one of the prefixes. It is in the registers
-    /// from 2 on: one for IPv4, four for IPv6.
+    /// Decides about an address of IPv4, which is in register 2. One instruction for each
+    /// range: the kernel's check of the program takes longer than all else here.
+    fn add_ranges(&mut self, ranges: &[AddressRange]) {
+        let label = |range: &AddressRange| match range.is_taken {
+            true => Label::Take,
+            false => Label::Pass,
+        };
+        let mut rest = ranges;
+        while let [range, after @ ..] = rest {
+            match after.first() {
+                Some(next) => {
+                    let first = next.first.cast_signed();
+                    self.jump(JUMP_IF_LESS_32, Register(2), first, label(range));
+                }
+                None => self.jump(JUMP, Register(0), 0, label(range)),
+            }
+            rest = after;
+        }
+    }
+
+    /// Jumps to a label if the address, in the registers from 2 on, has one of the prefixes
+    /// of IPv6.
     fn add_matches(&mut self, prefixes: &[Prefix], is_chosen: fn(&&Prefix) -> bool, target: Label) {
         for prefix in prefixes.iter().filter(is_chosen) {
             let next = Label::Next(self.matches);
@@ -252,17 +271,11 @@ impl Program {
 
 /// Returns the words of a prefix's address as the program has it, and the number of
 /// bits that count.
-fn words(prefix: Prefix) -> (Vec<u32>, u32) {
-    match prefix.v4_address() {
-        Some((address, length)) => (vec![address.to_bits()], length),
-        None => {
-            let (address, length) = prefix.address();
-            let octets = address.octets();
-            let (words, _) = octets.as_chunks::<4>();
-            let words = words.iter().map(|word| u32::from_be_bytes(*word));
-            (words.collect(), length)
-        }
-    }
+fn words(prefix: Prefix) -> ([u32; 4], u32) {
+    let (address, length) = prefix.address();
+    let bits = address.to_bits();
+    let word = |shift: u32| u32::try_from(bits.unbounded_shr(shift) & 0xffff_ffff).unwrap_or(0);
+    ([96, 64, 32, 0].map(word), length)
 }
 
 #[cfg(test)]
@@ -361,6 +374,7 @@ mod tests {
                 JUMP_IF_EQUAL => registers[to] == immediate,
                 JUMP_IF_NOT_EQUAL => registers[to] != immediate,
                 JUMP_IF_NOT_EQUAL_32 => low != immediate as u32,
+                JUMP_IF_LESS_32 => low < immediate as u32,
                 CALL => {
                     registers[0] = match instruction.immediate {
                         MAP_LOOKUP if has_sockets => {

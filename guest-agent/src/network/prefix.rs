@@ -157,6 +157,41 @@ pub(super) fn public_v4() -> Vec<Prefix> {
     public
 }
 
+/// Addresses of IPv4 from one on, up to the next range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct AddressRange {
+    pub(super) first: u32,
+    pub(super) is_taken: bool,
+}
+
+/// Returns which addresses of IPv4 are taken, with these in addition: all of them, in
+/// their order.
+pub(super) fn ranges_v4(extra: &[Prefix]) -> Vec<AddressRange> {
+    let fixed = NEVER.iter().chain(&ALWAYS).chain(&NOT_PUBLIC);
+    let mut firsts = alloc::vec![0];
+    for (address, length) in fixed.chain(extra).filter_map(|it| it.v4_address()) {
+        let first = address.to_bits();
+        firsts.push(first);
+        let size = 1u32.checked_shl(32u32.saturating_sub(length));
+        firsts.extend(size.and_then(|size| first.checked_add(size)));
+    }
+    firsts.sort_unstable();
+    let mut ranges: Vec<AddressRange> = Vec::new();
+    for first in firsts {
+        let is_taken = takes_v4(Ipv4Addr::from_bits(first), extra);
+        if ranges.last().is_none_or(|last| last.is_taken != is_taken) {
+            ranges.push(AddressRange { first, is_taken });
+        }
+    }
+    ranges
+}
+
+fn takes_v4(address: Ipv4Addr, extra: &[Prefix]) -> bool {
+    let address = Prefix::host(address.to_ipv6_mapped());
+    let has = |prefixes: &[Prefix]| prefixes.iter().any(|prefix| prefix.covers(address));
+    !has(&NEVER) && (has(&ALWAYS) || has(extra) || !has(&NOT_PUBLIC))
+}
+
 /// Returns those of the prefixes that are to be taken in addition: not what is taken
 /// anyway, nor what never is.
 pub(super) fn extra(prefixes: impl Iterator<Item = Prefix>) -> Vec<Prefix> {
@@ -196,6 +231,21 @@ mod tests {
             };
             let is_not_public = covering(&NOT_PUBLIC) > 0;
             prop_assert_eq!(covering(&public_v4()), usize::from(!is_not_public));
+        }
+
+        #[test]
+        fn an_address_is_in_the_range_that_says_what_becomes_of_it(
+            address: u32, extra: [u32; 2], lengths in [0..33u32, 0..33u32],
+        ) {
+            let extra = [0, 1].map(|index: usize| {
+                let [a, b, c, d] = extra[index].to_be_bytes();
+                Prefix::v4(a, b, c, d, lengths[index])
+            });
+            let ranges = ranges_v4(&extra);
+            let range = ranges.iter().rfind(|range| range.first <= address);
+            let expected = takes_v4(Ipv4Addr::from_bits(address), &extra);
+            prop_assert_eq!(range.map(|range| range.is_taken), Some(expected));
+            prop_assert!(ranges.windows(2).all(|pair| pair[0].is_taken != pair[1].is_taken));
         }
 
         #[test]
