@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// Part of the digest. To be changed whenever the contents of the image change.
-const GENERATION: &str = "1";
+const GENERATION: &str = "2";
 
 /// The unprivileged user `cell`.
 pub(super) const CELL_OWNER: Owner = Owner {
@@ -22,6 +22,10 @@ const SIZE: Size = Size::Exact(2 << 30);
 
 /// Content of `/etc/hostname`.
 pub(super) const HOSTNAME: &str = "vmcell\n";
+/// Content of `/etc/resolv.conf`. The agent covers it with its own where a guest has a network,
+/// and would have to create it first.
+pub(super) const RESOLVER: &str = "";
+
 /// Content of `/etc/hosts`.
 pub(super) const HOSTS: &str = "127.0.0.1 localhost\n\
                                 127.0.1.1 vmcell\n\
@@ -67,6 +71,7 @@ const FILES: &[(&str, u16, &str)] = &[
     ),
     ("/etc/hostname", 0o644, HOSTNAME),
     ("/etc/hosts", 0o644, HOSTS),
+    ("/etc/resolv.conf", 0o644, RESOLVER),
     (
         "/etc/nsswitch.conf",
         0o644,

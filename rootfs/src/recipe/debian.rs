@@ -4,7 +4,7 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::base::{CELL_OWNER, HOSTNAME, HOSTS};
+use super::base::{CELL_OWNER, HOSTNAME, HOSTS, RESOLVER};
 use super::mmdebstrap::Mmdebstrap;
 use crate::{
     Cache, CachedImage, Content, Error, Fingerprint, ImageBuilder, Kind, PathProblem, Progress,
@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Part of the digest. To be changed whenever the contents of the image change.
-const GENERATION: &str = "2";
+const GENERATION: &str = "3";
 
 /// The release of Debian.
 const SUITE: &str = "bookworm";
@@ -37,7 +37,6 @@ const REMOVED_PATHS: &[&str] = &[
     "/boot",
     "/etc/apt",
     "/etc/dpkg/dpkg.cfg.d/99mmdebstrap",
-    "/etc/resolv.conf",
     "/usr/share/bug",
     "/usr/share/doc",
     "/usr/share/doc-base",
@@ -286,6 +285,7 @@ fn adapt_for_guest(tree: &mut Tree) -> Result<(), Error> {
     tree.file("/etc/apt/sources.list.d/debian.sources", 0o644, SOURCES)?;
     tree.file("/etc/hostname", 0o644, HOSTNAME)?;
     tree.file("/etc/hosts", 0o644, HOSTS)?;
+    tree.file("/etc/resolv.conf", 0o644, RESOLVER)?;
     // An empty file means that the first boot initializes it, see machine-id(5).
     tree.file("/etc/machine-id", 0o444, "")?;
     // Debian's `vim-tiny` does not install the command `vim`.

@@ -4,6 +4,7 @@ mod denials;
 mod policies;
 mod programs;
 mod streams;
+mod tools;
 
 use std::{
     io,
