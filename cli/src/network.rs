@@ -134,6 +134,7 @@ fn status_as_json(vm: &Vm, status: &NetworkStatus) -> Value {
         "sandbox_id": vm.id(),
         "network_policy": status.policy,
         "public": status.public,
+        "published_ports": status.published_ports,
         "allow": status.allow,
         "deny": status.deny,
         "decisions": status.totals.decisions,

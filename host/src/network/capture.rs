@@ -3,12 +3,14 @@
 use std::{
     net::{Ipv4Addr, Ipv6Addr},
     sync::Arc,
+    time::Duration,
 };
 
 use bytes::Bytes;
 use tokio::{
     sync::{Semaphore, mpsc, oneshot},
     task::JoinSet,
+    time::sleep,
 };
 use vmcell_wire::{
     Channel, Outcome, Request,
@@ -32,6 +34,9 @@ use crate::{
 /// The most connections that are decided about or open at once. Further ones wait in the
 /// guest.
 const MAX_SERVED: usize = 1024;
+
+/// How long to wait for a stream when all are in use.
+const FULL_DELAY: Duration = Duration::from_millis(100);
 
 /// How many answers may wait for a guest that does not read them.
 const MAX_ANSWERS: usize = 64;
@@ -64,6 +69,11 @@ pub(super) async fn serve(
             Ok(stream) => stream,
             Err(OpenError::Paused) => {
                 session.pauses().running().await;
+                continue;
+            }
+            Err(OpenError::Full) => {
+                // Nothing reports that a stream has ended.
+                sleep(FULL_DELAY).await;
                 continue;
             }
             Err(error) => return tell(&mut ready, Err(open_error(&session, error))),

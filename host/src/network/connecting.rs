@@ -13,11 +13,11 @@ use super::{
     decision::DenialReason,
     dialer::UpstreamKind,
     policy::NameVerdict,
-    state::{Metered, NetworkState},
+    state::{Admission, Metered, NetworkState},
 };
 use crate::{
     port::{Connection, relay, relay_stream, reset_on_close},
-    session::{Session, StreamEvent},
+    session::{Session, Stream, StreamEvent},
 };
 
 /// A connection that a program of the guest wants.
@@ -68,7 +68,10 @@ impl WantedConnection {
     ) -> Result<(), Refusal> {
         let mut policies = state.watch_policy();
         let policy = policies.borrow_and_update().clone();
-        let (allowed, upstream) = match self.connect(&policy, state).await {
+        // Until it is open, or refused.
+        let mut admission = None;
+        let connected = self.connect(&policy, state, &mut admission).await;
+        let (allowed, upstream) = match connected {
             Ok(connected) => connected,
             Err(verdict) => {
                 let refusal = match &verdict {
@@ -81,8 +84,14 @@ impl WantedConnection {
             }
         };
         let metered = state.open(self.wanted(), allowed.rule.clone(), allowed.address);
+        drop(admission);
         let number = metered.number;
-        let relaying = relay_to_guest(session, self.ticket, upstream, &metered);
+        let request = Request::Network(NetworkRequest::Accept {
+            ticket: self.ticket,
+        });
+        // Fails if there are too many streams: the program is not to wait for one.
+        let stream = session.open(&request).map_err(|_| Refusal::Limit)?;
+        let relaying = relay_to_guest(stream, upstream, &metered);
         tokio::pin!(relaying);
         loop {
             tokio::select! {
@@ -106,9 +115,10 @@ impl WantedConnection {
     async fn connect(
         &self,
         policy: &NetworkPolicy,
-        state: &NetworkState,
+        state: &Arc<NetworkState>,
+        admission: &mut Option<Admission>,
     ) -> Result<(Allowed, Upstream), Verdict> {
-        let (rule, addresses, is_fixed) = self.addresses(policy, state).await?;
+        let (rule, addresses, is_fixed) = self.addresses(policy, state, admission).await?;
         let mut verdict = failed("the name has no address");
         for address in addresses.into_iter().take(MAX_ADDRESSES) {
             // Also a literal address, which costs nothing.
@@ -148,11 +158,15 @@ impl WantedConnection {
     async fn addresses(
         &self,
         policy: &NetworkPolicy,
-        state: &NetworkState,
+        state: &Arc<NetworkState>,
+        admission: &mut Option<Admission>,
     ) -> Result<(Option<String>, Vec<IpAddr>, bool), Verdict> {
-        let admit = || {
-            let admitted = state.admit(policy);
-            admitted.map_err(|limit| Verdict::Denied(DenialReason::Limit(limit.into())))
+        let mut admit = || match state.admit(policy) {
+            Ok(admitted) => {
+                *admission = Some(admitted);
+                Ok(())
+            }
+            Err(limit) => Err(Verdict::Denied(DenialReason::Limit(limit.into()))),
         };
         match &self.target {
             WantedTarget::NotAName(_) => Err(Verdict::Denied(DenialReason::NotAName)),
@@ -213,11 +227,10 @@ fn failed(reason: impl ToString) -> Verdict {
     }
 }
 
-/// Accepts the connection of the program, and copies bytes until both sides have closed
-/// their direction.
+/// Waits until the connection of the program is accepted, and copies bytes until both
+/// sides have closed their direction.
 async fn relay_to_guest(
-    session: &Session,
-    ticket: u32,
+    mut stream: Stream,
     upstream: Upstream,
     metered: &Metered,
 ) -> io::Result<()> {
@@ -225,9 +238,6 @@ async fn relay_to_guest(
     if let UpstreamKind::Tcp(stream) = &upstream.0 {
         reset_on_close(stream)?;
     }
-    let request = Request::Network(NetworkRequest::Accept { ticket });
-    let opened = session.open(&request);
-    let mut stream = opened.map_err(|error| io::Error::other(format!("{error:?}")))?;
     match stream.next_except_output().await {
         Ok(StreamEvent::Connected) => {}
         Ok(_) => return Err(io::Error::other("the program has given up")),

@@ -9,7 +9,39 @@ use super::{HostName, resolver::BoxFuture};
 
 /// Connects to a host in place of a program of the guest.
 ///
-/// An application that has to use a proxy implements this.
+/// An application that has to use a proxy implements this:
+///
+/// ```
+/// use std::{io, net::SocketAddr};
+/// use tokio::{
+///     io::{AsyncReadExt, AsyncWriteExt},
+///     net::TcpStream,
+/// };
+/// use vmcell::network::{BoxFuture, Destination, Dialer, Upstream};
+///
+/// /// Connects through an HTTP proxy.
+/// #[derive(Debug)]
+/// struct Proxy(SocketAddr);
+///
+/// impl Dialer for Proxy {
+///     fn dial<'a>(&'a self, host: &'a Destination) -> BoxFuture<'a, io::Result<Upstream>> {
+///         Box::pin(async move {
+///             let mut proxy = TcpStream::connect(self.0).await?;
+///             let to = SocketAddr::new(host.address, host.port);
+///             let request = format!("CONNECT {to} HTTP/1.1\r\nHost: {to}\r\n\r\n");
+///             proxy.write_all(request.as_bytes()).await?;
+///             let mut answer = Vec::new();
+///             while !answer.ends_with(b"\r\n\r\n") && answer.len() < 8192 {
+///                 answer.push(proxy.read_u8().await?);
+///             }
+///             match answer.starts_with(b"HTTP/1.1 200") {
+///                 true => Ok(proxy.into()),
+///                 false => Err(io::ErrorKind::ConnectionRefused.into()),
+///             }
+///         })
+///     }
+/// }
+/// ```
 pub trait Dialer: fmt::Debug + Send + Sync {
     /// Connects to a host whose address was checked.
     ///

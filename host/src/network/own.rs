@@ -10,8 +10,6 @@ use crate::{error::Error, session::Session};
 #[derive(Debug)]
 pub(crate) struct OwnNetwork {
     state: Arc<NetworkState>,
-    /// Whether ports may be published although the policy does not say so: there is none.
-    has_no_policy: bool,
     serving: AbortHandle,
 }
 
@@ -22,13 +20,13 @@ impl OwnNetwork {
         hooks: NetworkHooks,
         session: Arc<Session>,
     ) -> Result<Self, Error> {
-        let has_no_policy = policy.is_none();
-        let state = Arc::new(NetworkState::new(policy.unwrap_or_default(), hooks));
+        // Who sets no policy may publish ports.
+        let policy = policy.unwrap_or(NetworkPolicy::off().published_ports(true));
+        let state = Arc::new(NetworkState::new(policy, hooks));
         let (ready, is_ready) = oneshot::channel();
         let serving = tokio::spawn(capture::serve(session, state.clone(), ready));
         let network = Self {
             state,
-            has_no_policy,
             serving: serving.abort_handle(),
         };
         // Fails only if the task panics.
@@ -38,11 +36,6 @@ impl OwnNetwork {
 
     pub(crate) fn handle(&self) -> Network {
         Network::new(self.state.clone())
-    }
-
-    /// Returns whether ports of the guest may be published.
-    pub(crate) fn may_publish(&self) -> bool {
-        self.has_no_policy || self.state.policy().has_published_ports()
     }
 
     /// Returns what was denied since a time.

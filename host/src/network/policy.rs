@@ -181,12 +181,10 @@ impl NetworkPolicy {
         self.has_published_ports
     }
 
-    /// Returns the name of its kind: `off`, `egress`, `egress+published-ports` or
-    /// `published-ports`.
+    /// Returns the name of its kind: `off`, `egress` or `egress+published-ports`.
     pub fn name(&self) -> &'static str {
         match (self.is_off(), self.has_published_ports) {
-            (true, false) => "off",
-            (true, true) => "published-ports",
+            (true, _) => "off",
             (false, false) => "egress",
             (false, true) => "egress+published-ports",
         }

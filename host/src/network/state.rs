@@ -43,6 +43,8 @@ struct Inner {
     /// The last of them.
     recent: VecDeque<NetworkEvent>,
     open: BTreeMap<u64, Arc<Traffic>>,
+    /// How many connections are being made.
+    beginning: usize,
     minute: Option<Minute>,
 }
 
@@ -147,11 +149,14 @@ impl NetworkState {
         denials
     }
 
-    /// Returns whether the limits allow one more connection, and counts it.
-    pub(super) fn admit(&self, policy: &NetworkPolicy) -> Result<(), &'static str> {
+    /// Counts one more connection, or returns which limit does not allow it.
+    pub(super) fn admit(
+        self: &Arc<Self>,
+        policy: &NetworkPolicy,
+    ) -> Result<Admission, &'static str> {
         let limits = policy.get_limits();
         let mut inner = self.lock();
-        if inner.open.len() >= limits.connections {
+        if inner.open.len() + inner.beginning >= limits.connections {
             return Err("too many connections at once");
         }
         if limits.bytes.is_some_and(|limit| self.totals.all() >= limit) {
@@ -172,7 +177,8 @@ impl NetworkState {
             connections: minute.connections + 1,
             ..minute
         });
-        Ok(())
+        inner.beginning += 1;
+        Ok(Admission(self.clone()))
     }
 
     /// Records a connection that is allowed, and that is open until the returned value is
@@ -261,6 +267,16 @@ impl Inner {
             self.recent.pop_front();
         }
         self.recent.push_back(event);
+    }
+}
+
+/// Counts a connection that is being made.
+#[derive(Debug)]
+pub(super) struct Admission(Arc<NetworkState>);
+
+impl Drop for Admission {
+    fn drop(&mut self) {
+        self.0.lock().beginning -= 1;
     }
 }
 

@@ -12,6 +12,8 @@ pub struct NetworkStatus {
     pub policy: String,
     /// Whether programs reach all public hosts.
     pub public: bool,
+    /// Whether ports of the guest may be published.
+    pub published_ports: bool,
     /// The rules that allow.
     pub allow: Vec<String>,
     /// The rules that deny.
@@ -64,6 +66,7 @@ impl NetworkStatus {
         Self {
             policy: policy.name().to_owned(),
             public: policy.is_public(),
+            published_ports: policy.has_published_ports(),
             allow: texts(policy.allowed()),
             deny: texts(policy.denied()),
             totals,

@@ -78,7 +78,7 @@ impl Ports {
         until: impl Future<Output = ()> + Send + 'static,
     ) -> Result<PublishedPort, Error> {
         self.vm.check_running()?;
-        if !self.vm.may_publish() {
+        if !self.vm.network_status().await?.published_ports {
             return Err(PortError::NotAllowed.into());
         }
         let session = self.vm.shared_session();

@@ -423,12 +423,6 @@ impl Vm {
         }
     }
 
-    /// Returns whether ports of the guest may be published.
-    pub(crate) fn may_publish(&self) -> bool {
-        let network = self.shared.network.as_ref();
-        network.is_none_or(OwnNetwork::may_publish)
-    }
-
     pub(crate) fn network_denials_since(&self, time: SystemTime) -> Vec<String> {
         let network = self.shared.network.as_ref();
         network.map_or_else(Vec::new, |network| network.denials_since(time))

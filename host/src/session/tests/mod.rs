@@ -32,6 +32,7 @@ mod flow_control;
 mod gaps;
 mod hello;
 mod lost_link;
+mod network;
 mod outputs;
 mod pauses;
 mod random_frames;

@@ -98,13 +98,16 @@ async fn ports_are_published_only_if_the_policy_says_so() {
         (NetworkPolicy::rules().published_ports(true), true),
     ] {
         let vm = builder().network(policy).start().await.unwrap();
-        match vm.ports().publish(80).await {
-            Ok(_) => assert!(expected),
-            Err(error) => {
-                assert!(!expected);
-                assert!(matches!(error, Error::Port(PortError::NotAllowed)));
-                let text = error.to_string();
-                assert!(text.contains("egress+published-ports"), "{text}");
+        let visitor = Vm::attach(vm.id()).await.unwrap();
+        for vm in [&vm, &visitor] {
+            match vm.ports().publish(80).await {
+                Ok(_) => assert!(expected),
+                Err(error) => {
+                    assert!(!expected);
+                    assert!(matches!(error, Error::Port(PortError::NotAllowed)));
+                    let text = error.to_string();
+                    assert!(text.contains("egress+published-ports"), "{text}");
+                }
             }
         }
         vm.kill().await.unwrap();

@@ -10,6 +10,7 @@ use tokio::{
 use vmcell::{Command, Vm, network::NetworkLimits, network::NetworkPolicy};
 
 use super::{WebServer, fetch, policy_for, shell, vm_with};
+use crate::builder_with_link;
 
 const TEST_TIMEOUT: Duration = Duration::from_secs(120);
 
@@ -145,4 +146,80 @@ async fn a_copy_of_a_vm_keeps_to_its_own_policy() {
     let same = same.start().await.unwrap();
     assert!(fetch(&same, "web.test", server.port()).await.is_there);
     assert_eq!(server.clients(), 3);
+}
+
+/// Runs a program in Python, which has no limit of its own.
+async fn python(vm: &Vm, program: &str) -> vmcell::Output {
+    let command = Command::from_argv(["python3", "-c", program]);
+    let command = command.timeout(Duration::from_secs(240));
+    vm.exec_command(command).await.unwrap()
+}
+
+fn debian_with(policy: NetworkPolicy) -> vmcell::VmBuilder {
+    let image = vmcell_rootfs::recipe::debian().cached().unwrap().path;
+    builder_with_link().image(image).network(policy)
+}
+
+#[tokio::test]
+async fn five_hundred_connections_at_once_are_served_and_leave_nothing() {
+    let (listener, port) = listener().await;
+    let limits = NetworkLimits::new().connections(NetworkLimits::MAX_CONNECTIONS);
+    let vm = debian_with(policy_for(port).limits(limits));
+    let vm = vm.start().await.unwrap();
+    let echo = tokio::spawn(async move {
+        while let Ok((mut client, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let (mut reader, mut writer) = client.split();
+                tokio::io::copy(&mut reader, &mut writer).await
+            });
+        }
+    });
+    let program = format!(
+        "import socket\n\
+         all = [socket.create_connection(('web.test', {port}), 100) for _ in range(500)]\n\
+         for number, one in enumerate(all): one.sendall(b'%04d' % number)\n\
+         for number, one in enumerate(all): assert one.recv(4) == b'%04d' % number\n\
+         try:\n\
+         \x20   assert not socket.create_connection(('web.test', {port}), 100).recv(1)\n\
+         except ConnectionResetError:\n\
+         \x20   print('one more is reset')\n\
+         for one in all: one.close()"
+    );
+    let output = python(&vm, &program).await;
+    assert_eq!(output.stdout_text(), "one more is reset\n", "{output:?}");
+    // As soon as the guest has closed them, so has the host.
+    let mut log = vm.network_log().await.unwrap();
+    while !vm.network_status().await.unwrap().connections.is_empty() {
+        timeout(TEST_TIMEOUT, log.next()).await.unwrap();
+    }
+    assert!(vm.health().await.is_healthy());
+    echo.abort();
+    vm.kill().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_flood_of_connections_gets_what_the_limit_allows() {
+    const ALLOWED: usize = 500;
+    let server = WebServer::start().await;
+    let limits = NetworkLimits::new().per_minute(ALLOWED as u32);
+    let vm = debian_with(policy_for(server.port()).limits(limits));
+    let vm = vm.start().await.unwrap();
+    let program = format!(
+        "import socket, time\n\
+         address = socket.getaddrinfo('web.test', {})[0][4]\n\
+         end = time.monotonic() + 20\n\
+         count = 0\n\
+         while time.monotonic() < end:\n\
+         \x20   try: socket.create_connection(address[:2], 100).close()\n\
+         \x20   except OSError: pass\n\
+         \x20   count += 1\n\
+         print(count)",
+        server.port()
+    );
+    let output = python(&vm, &program).await;
+    let count: usize = output.stdout_text().trim().parse().unwrap();
+    assert!(count > 2 * ALLOWED, "{count} connections are no flood");
+    assert!(server.clients() <= ALLOWED, "{}", server.clients());
+    assert!(vm.health().await.is_healthy());
+    vm.kill().await.unwrap();
 }
