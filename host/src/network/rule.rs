@@ -92,6 +92,12 @@ impl FromStr for Rule {
     type Err = PolicyError;
 
     fn from_str(text: &str) -> Result<Self, PolicyError> {
+        if text.contains("//") {
+            return Err(PolicyError::Name {
+                name: text.to_owned(),
+                reason: "write it without a scheme and a path",
+            });
+        }
         if let Some(rest) = text.strip_prefix('[') {
             let (address, ports) = rest.split_once(']').ok_or_else(|| PolicyError::Address {
                 text: text.to_owned(),

@@ -1,9 +1,9 @@
 //! A VM that writes to a new layer of its disk while it runs.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use vmcell::{
-    Command, Error, VmState,
+    Command, Error, LinkKind, VmBuilder, VmState,
     disk::{DiskError, image::ImageError},
 };
 
@@ -12,11 +12,16 @@ use super::{
     disk::{builder_on, new_disk, open_disk, run},
 };
 
+/// Returns the builder of a VM that can be controlled.
+fn serial_on(disk: &Path) -> VmBuilder {
+    builder_on(disk).link(LinkKind::Serial)
+}
+
 #[tokio::test]
 async fn the_layer_below_is_complete_and_can_be_read_while_the_vm_goes_on() {
     let (folder, lower) = new_disk();
     let upper = folder.path().join("upper.qcow2");
-    let vm = builder_on(&lower).start().await.unwrap();
+    let vm = serial_on(&lower).start().await.unwrap();
     // It is in the guest's memory only.
     run(&vm, "echo first >/root/first").await;
     let writer = "i=0; while :; do i=$((i+1)); echo $i >/root/count; done";
@@ -48,11 +53,7 @@ async fn the_layer_below_is_complete_and_can_be_read_while_the_vm_goes_on() {
 async fn a_disk_can_be_switched_again_and_in_a_pause_and_its_vm_be_saved() {
     let (folder, first) = new_disk();
     let path = |name: &str| folder.path().join(name);
-    let vm = builder_on(&first)
-        .link(vmcell::LinkKind::Serial)
-        .start()
-        .await
-        .unwrap();
+    let vm = serial_on(&first).start().await.unwrap();
     run(&vm, "echo 1 >/root/1").await;
     vm.switch_disk(path("2.qcow2")).await.unwrap();
     run(&vm, "echo 2 >/root/2").await;
@@ -78,7 +79,7 @@ async fn a_disk_can_be_switched_again_and_in_a_pause_and_its_vm_be_saved() {
 #[tokio::test]
 async fn a_switch_that_fails_changes_nothing() {
     let (folder, lower) = new_disk();
-    let vm = builder_on(&lower).start().await.unwrap();
+    let vm = serial_on(&lower).start().await.unwrap();
     let taken = folder.path().join("taken");
     std::fs::write(&taken, "mine").unwrap();
     let missing = folder.path().join("missing/layer");
