@@ -8,18 +8,18 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
 };
 use vmcell::{
-    Command, Error, Vm, VmBuilder,
+    Command, Vm, VmBuilder,
     network::{NetworkLimits, NetworkPolicy},
-    port::{PortError, PublishedPort},
 };
 use vmcell_benches::{
-    baseline::{FLOOD_BYTES, guest_program},
+    baseline::FLOOD_BYTES,
+    in_guest::{add_program, measure_in_guest, publish},
     memory,
     summary::{Bound, fact, head, median_round, row},
 };
@@ -157,32 +157,6 @@ async fn start(builder: &VmBuilder, servers: &Servers) -> Result<()> {
     Ok(())
 }
 
-/// Starts one of the guest's servers and publishes its port.
-async fn publish(vm: &Vm, task: &str, port: u16) -> Result<PublishedPort> {
-    let server = Command::new("/bench").env("vmcell_bench", task);
-    vm.spawn(server).await?;
-    let begun = Instant::now();
-    while let Err(error) = vm.ports().dial(port).await {
-        let early = matches!(error, Error::Port(PortError::NobodyListens { .. }));
-        ensure!(
-            early && begun.elapsed() < Duration::from_secs(20),
-            "{error}"
-        );
-    }
-    Ok(vm.ports().publish(port).await?)
-}
-
-/// Returns the time that a task in the guest measures.
-async fn measure_in_guest(vm: &Vm, task: &str, server: &str) -> Result<Duration> {
-    let command = Command::new("/bench")
-        .env("vmcell_bench", task)
-        .env("vmcell_address", server)
-        .timeout(Duration::from_secs(300));
-    let output = vm.exec_command(command).await?;
-    ensure!(output.success(), "{output:?}");
-    Ok(Duration::from_nanos(output.stdout_text().trim().parse()?))
-}
-
 /// Returns the address that a server of this machine has in the guest.
 async fn address_in_guest(vm: &Vm, server: SocketAddr) -> Result<String> {
     let line = "nslookup host.test | tail -n +3 | grep -o '198[.0-9]*'";
@@ -190,12 +164,6 @@ async fn address_in_guest(vm: &Vm, server: SocketAddr) -> Result<String> {
     let address = output.stdout_text();
     let address = address.lines().next().context("no address")?;
     Ok(format!("{address}:{}", server.port()))
-}
-
-async fn add_program(vm: &Vm) -> Result<()> {
-    vm.files().write("/bench", guest_program()?).await?;
-    ensure!(vm.exec(["chmod", "+x", "/bench"]).await?.success());
-    Ok(())
 }
 
 /// Connections within the guest, which are not taken.

@@ -10,12 +10,10 @@ use tokio::{
     net::TcpStream,
     task::JoinSet,
 };
-use vmcell::{
-    Command, Error, Vm,
-    port::{PortError, PublishedPort},
-};
+use vmcell::{Vm, port::PublishedPort};
 use vmcell_benches::{
-    baseline::{Baseline, FLOOD_BYTES, HTTP_REQUEST, Machine, guest_program},
+    baseline::{Baseline, FLOOD_BYTES, HTTP_REQUEST, Machine},
+    in_guest::{add_program, measure_in_guest, publish},
     memory,
     summary::{Bound, fact, head, median, median_round, row},
 };
@@ -39,8 +37,7 @@ async fn main() -> Result<()> {
     let image = vmcell_rootfs::recipe::base().cached()?.path;
     let vm = Vm::builder().image(&image).start().await?;
     let machine = Machine::of(&vm, &image)?;
-    vm.files().write("/bench", guest_program()?).await?;
-    ensure!(vm.exec(["chmod", "+x", "/bench"]).await?.success());
+    add_program(&vm).await?;
     head();
     if wanted("large") {
         large(&vm, &machine).await?;
@@ -55,34 +52,9 @@ async fn main() -> Result<()> {
     Ok(())
 }
 
-/// Starts one of the guest's servers and publishes its port.
-async fn serve(vm: &Vm, task: &str, port: u16) -> Result<PublishedPort> {
-    let server = Command::new("/bench").env("vmcell_bench", task);
-    vm.spawn(server).await?;
-    let begun = Instant::now();
-    while let Err(error) = vm.ports().dial(port).await {
-        let early = matches!(error, Error::Port(PortError::NobodyListens { .. }));
-        ensure!(
-            early && begun.elapsed() < Duration::from_secs(20),
-            "{error}"
-        );
-    }
-    Ok(vm.ports().publish(port).await?)
-}
-
-/// Returns the time that a task in the guest measures.
-async fn measure_in_guest(vm: &Vm, task: &str) -> Result<Duration> {
-    let command = Command::new("/bench").env("vmcell_bench", task);
-    let output = vm
-        .exec_command(command.timeout(Duration::from_secs(120)))
-        .await?;
-    ensure!(output.success(), "{output:?}");
-    Ok(Duration::from_nanos(output.stdout_text().trim().parse()?))
-}
-
 /// 1 GiB out of the guest.
 async fn large(vm: &Vm, machine: &Machine) -> Result<()> {
-    let port = serve(vm, "tcp_flood", FLOOD_PORT).await?;
+    let port = publish(vm, "tcp_flood", FLOOD_PORT).await?;
     let before = memory::resident()?;
     let mut peak = before;
     let (mut against_link, mut against_loopback) = (Vec::new(), Vec::new());
@@ -102,7 +74,7 @@ async fn large(vm: &Vm, machine: &Machine) -> Result<()> {
         peak = peak.max(largest);
         against_link.push((time, raw));
         against_relay.push((time, relay));
-        against_loopback.push((time, measure_in_guest(vm, "tcp_read_flood").await?));
+        against_loopback.push((time, measure_in_guest(vm, "tcp_read_flood", "").await?));
     }
     let rate = |time: Duration| GIB as f64 / 1e6 / time.as_secs_f64();
     let (ours, relay) = (
@@ -158,14 +130,14 @@ async fn read_flood(port: PublishedPort) -> Result<(Duration, usize)> {
 
 /// Serves a page of 16 KiB to 200 clients, each of which keeps its connection.
 async fn http(vm: &Vm, machine: &Machine) -> Result<()> {
-    let port = serve(vm, "tcp_http", HTTP_PORT).await?;
+    let port = publish(vm, "tcp_http", HTTP_PORT).await?;
     let (mut against_link, mut against_loopback) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         let raw =
             tokio::task::block_in_place(|| Baseline::page_time(machine, CONNECTIONS, ANSWERS))?;
         let time = request_pages(&port).await?;
         against_link.push((time, raw));
-        let one = measure_in_guest(vm, "tcp_ask").await?;
+        let one = measure_in_guest(vm, "tcp_ask", "").await?;
         against_loopback.push((time, one.mul_f64(ANSWERS as f64)));
     }
     let rate = |time: Duration| ANSWERS as f64 / time.as_secs_f64();
@@ -232,7 +204,7 @@ async fn page(client: &mut TcpStream) -> Result<()> {
 
 /// Round trips of one byte.
 async fn round_trip(vm: &Vm, machine: &Machine) -> Result<()> {
-    let port = serve(vm, "tcp_echo", ECHO_PORT).await?;
+    let port = publish(vm, "tcp_echo", ECHO_PORT).await?;
     port.close().await;
     let mut rounds = Vec::new();
     for _ in 0..ROUNDS {

@@ -3,6 +3,7 @@
 pub mod bare_restore;
 pub mod baseline;
 pub mod concurrent_streams;
+pub mod in_guest;
 pub mod memory;
 pub mod socket_pair;
 pub mod summary;

@@ -56,6 +56,7 @@ mod documents;
 mod error;
 mod event_stream;
 pub mod files;
+mod framed;
 mod hex;
 mod initramfs;
 #[cfg(feature = "serde")]

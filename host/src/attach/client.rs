@@ -15,7 +15,8 @@ use super::{
     snapshot_record,
 };
 use crate::{
-    network::{self, NetworkLog, NetworkStatus},
+    framed,
+    network::{NetworkLog, NetworkStatus},
     snapshot::{SnapshotOptions, SnapshotReport},
     vm::VmEnd,
 };
@@ -110,7 +111,7 @@ impl AttachClient {
     pub(crate) async fn network(mut self) -> io::Result<NetworkStatus> {
         let request = ControlRequest::Network as u8;
         self.socket.write_all(&[request]).await?;
-        network::receive(&mut self.socket).await
+        framed::receive(&mut self.socket).await
     }
 
     /// Requests what happens on the network.

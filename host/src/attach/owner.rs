@@ -24,7 +24,8 @@ use super::{
 };
 use crate::{
     error::Error,
-    network::{self, Network},
+    framed,
+    network::Network,
     random::random_bytes,
     session::{Session, relay},
     snapshot::{SnapshotOptions, SnapshotReport},
@@ -222,7 +223,7 @@ async fn serve_client(
             snapshot_record::send_result(&mut socket, result).await?;
         }
         Some(ControlRequest::Network) => {
-            network::send(&mut socket, &vm.network().status()).await?;
+            framed::send(&mut socket, &vm.network().status()).await?;
         }
         Some(ControlRequest::NetworkLog) => {
             let (mut reader, mut writer) = socket.split();

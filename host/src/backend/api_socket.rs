@@ -73,20 +73,23 @@ mod tests {
 
     #[test]
     fn a_socket_is_noticed_that_is_there_or_comes_later() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("api");
         let (output, _vmm) = UnixStream::pair().unwrap();
-        let listener = thread::scope(|scope| {
-            let listening = scope.spawn(|| {
-                thread::sleep(Duration::from_millis(50));
-                std::fs::write(folder.path().join("other"), "").unwrap();
-                UnixListener::bind(&path).unwrap()
+        // It comes before the wait, during it, and between its steps.
+        for number in 0..100 {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("api");
+            let listener = thread::scope(|scope| {
+                let waiting = scope.spawn(|| wait_until_listening(&path, &output));
+                for other in 0..number {
+                    std::fs::write(folder.path().join(other.to_string()), "").unwrap();
+                }
+                let listener = UnixListener::bind(&path).unwrap();
+                waiting.join().unwrap().unwrap();
+                listener
             });
             wait_until_listening(&path, &output).unwrap();
-            listening.join().unwrap()
-        });
-        wait_until_listening(&path, &output).unwrap();
-        drop(listener);
+            drop(listener);
+        }
     }
 
     #[test]

@@ -1,7 +1,18 @@
-use std::{any::Any, fmt, os::unix::net::UnixStream};
+use std::{
+    any::Any,
+    fmt,
+    os::{
+        fd::OwnedFd,
+        unix::{net::UnixStream, process::CommandExt as _},
+    },
+    process::Command,
+};
 
 use super::{AgentTransport, Vmm, VmmControl};
-use crate::link::{LinkChoice, LinkKind};
+use crate::{
+    error::Error,
+    link::{LinkChoice, LinkKind},
+};
 
 /// A VM that has been started and will now boot.
 pub struct Launched {
@@ -34,6 +45,25 @@ impl Launched {
             kept: Vec::new(),
             warnings: Vec::new(),
         }
+    }
+
+    /// Starts a VMM whose standard output is the guest's console.
+    pub(super) fn spawn(
+        mut command: Command,
+        descriptors: Vec<OwnedFd>,
+        transport: AgentTransport,
+    ) -> Result<Self, Error> {
+        let pair = || UnixStream::pair().map_err(Error::host("make a socket pair"));
+        let (console, vmm_console) = pair()?;
+        let (stderr, vmm_stderr) = pair()?;
+        command
+            .env_clear()
+            // A Ctrl-C at the terminal is for the program, not for its VMs.
+            .process_group(0)
+            .stdout(OwnedFd::from(vmm_console))
+            .stderr(OwnedFd::from(vmm_stderr));
+        let vmm = Vmm::spawn(command, descriptors)?;
+        Ok(Self::new(vmm, transport).console(console).console(stderr))
     }
 
     /// Adds a stream of messages for people: the guest's serial console, or the

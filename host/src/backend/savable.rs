@@ -13,9 +13,11 @@ use std::{
 };
 
 use rustix::fs::OFlags;
+use serde_json::Value;
 
 use super::{
-    Machine, PartKind, SavedMachine, SavedPart, SavedVm, VmmRecord, http_api::REPLY_TIMEOUT,
+    Machine, PartKind, SavedMachine, SavedPart, SavedVm, VmmRecord,
+    http_api::{Api, ApiRequest, REPLY_TIMEOUT},
     version::version_line,
 };
 use crate::{error::Error, processor, sparse};
@@ -61,10 +63,22 @@ impl Savable {
         })
     }
 
-    /// Returns how long the VMM may take to write or to read the memory.
-    pub(super) fn timeout(&self) -> Duration {
+    /// Has the VMM write or read the memory.
+    pub(super) fn put(
+        &self,
+        api: &Api,
+        path: &'static str,
+        body: &Value,
+        doing: &'static str,
+    ) -> Result<(), Error> {
+        let request = ApiRequest {
+            method: "PUT",
+            path,
+            body: &body.to_string(),
+        };
         let seconds = self.memory_mib / SLOWEST_MIB_PER_SECOND;
-        REPLY_TIMEOUT + Duration::from_secs(seconds.into())
+        let timeout = REPLY_TIMEOUT + Duration::from_secs(seconds.into());
+        api.request_within(timeout, request, doing).map(drop)
     }
 
     /// Opens a file that the VMM has written for a part of this kind, and checks it: the VMM

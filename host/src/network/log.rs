@@ -2,12 +2,13 @@ use std::{collections::VecDeque, io};
 
 use serde::{Deserialize, Serialize};
 use tokio::{
-    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    io::AsyncWrite,
     net::UnixStream,
     sync::broadcast::{Receiver, error::RecvError},
 };
 
 use super::{ConnectionEnd, Decision};
+use crate::framed::{receive, send};
 
 /// What happens on the network of a VM.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,9 +35,6 @@ enum Later {
     /// Of a VM that another program owns.
     Attached(UnixStream),
 }
-
-/// The size of the largest record that is read.
-const MAX_RECORD: u32 = 4 << 20;
 
 impl NetworkLog {
     pub(super) fn own((recent, later): (Vec<NetworkEvent>, Receiver<NetworkEvent>)) -> Self {
@@ -91,28 +89,4 @@ impl NetworkLog {
             Later::Attached(socket) => receive(socket).await.ok(),
         }
     }
-}
-
-/// Sends a record to another program of this user.
-pub(crate) async fn send(
-    socket: &mut (impl AsyncWrite + Unpin),
-    record: &impl Serialize,
-) -> io::Result<()> {
-    let bytes = postcard::to_allocvec(record).map_err(io::Error::other)?;
-    let length = u32::try_from(bytes.len()).map_err(io::Error::other)?;
-    socket.write_all(&length.to_le_bytes()).await?;
-    socket.write_all(&bytes).await
-}
-
-/// Receives a record from another program of this user.
-pub(crate) async fn receive<T: for<'a> Deserialize<'a>>(
-    socket: &mut (impl AsyncRead + Unpin),
-) -> io::Result<T> {
-    let length = socket.read_u32_le().await?;
-    if length > MAX_RECORD {
-        return Err(io::ErrorKind::InvalidData.into());
-    }
-    let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
-    socket.read_exact(&mut bytes).await?;
-    postcard::from_bytes(&bytes).map_err(io::Error::other)
 }

@@ -73,6 +73,5 @@ pub use rule::Rule;
 pub use status::{NetworkStatus, OpenConnection, TrafficTotals};
 
 pub(crate) use hooks::NetworkHooks;
-pub(crate) use log::{receive, send};
 pub(crate) use own::OwnNetwork;
 use state::NetworkState;

@@ -26,10 +26,4 @@ pub enum PolicyError {
         /// The text.
         text: String,
     },
-    /// It is not the name of a policy.
-    #[error("{text:?} is not a policy: choose off, egress or egress+published-ports")]
-    Policy {
-        /// The text.
-        text: String,
-    },
 }

@@ -7,9 +7,9 @@ use tokio::sync::oneshot;
 
 use super::{
     End, Vm,
+    driver::change,
     handle::Control,
     pauser::{Change, Done, PauseControl},
-    snapshot::change,
     standstill::{Standstill, StandstillOptions, at_standstill},
 };
 use crate::{backend::VmmControl, error::Error};
@@ -40,10 +40,11 @@ impl Vm {
     ///
     /// # Errors
     /// [`Error::Disk`] if the layer cannot be created, [`Error::Invalid`] if the disk is
-    /// not kept, [`Error::NotOwner`] on an [attached](Self::attach) handle, [`Error::BackendLacks`] if the backend
-    /// cannot do it, [`Error::Control`] if the VMM does not, [`Error::Unsupported`] if the
-    /// VM has an older agent, [`Error::Gone`] if the VM has ended. The VM then writes to
-    /// the layer as before, and no file is left behind.
+    /// not kept, [`Error::NotOwner`] on an [attached](Self::attach) handle,
+    /// [`Error::BackendLacks`] if the backend cannot do it, or not with the link that the VM
+    /// has, [`Error::Control`] if the VMM does not, [`Error::Unsupported`] if the VM has an
+    /// older agent, [`Error::Gone`] if the VM has ended. The VM then writes to the layer as
+    /// before, and no file is left behind.
     ///
     /// # Cancel safety
     /// If the future is dropped, the VM may or may not write to the new layer.

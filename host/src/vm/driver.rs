@@ -3,11 +3,12 @@
 use std::{process::ExitStatus, sync::Arc, time::Duration};
 
 use tokio::{
-    sync::{mpsc, watch},
+    sync::{mpsc, oneshot, watch},
     time::{Instant, sleep_until},
 };
 
 use super::{
+    End,
     pauser::{Change, PauseRequest, Pauser},
     power_off::{self, STOP_TIMEOUT},
     start::HeldResources,
@@ -15,6 +16,7 @@ use super::{
 };
 use crate::{
     attach::AttachServer,
+    error::Error,
     session::{Route, Session, Stream},
     vmm::Vmm,
 };
@@ -24,6 +26,18 @@ pub(super) enum DriverRequest {
     Stop,
     Kill,
     Pause(PauseRequest),
+}
+
+/// Has the driver make a change.
+pub(super) async fn change(
+    requests: &mpsc::UnboundedSender<DriverRequest>,
+    change: Change,
+) -> Result<(), Error> {
+    let (reply, replied) = oneshot::channel();
+    let reply = Some(reply);
+    // Fails only if the driver has ended, and the VM with it.
+    let _ = requests.send(DriverRequest::Pause(PauseRequest { change, reply }));
+    replied.await.unwrap_or(Err(Error::Gone(End::Died)))
 }
 
 pub(super) struct Driver {

@@ -1,4 +1,4 @@
-use super::{Vm, attached, handle::Control, pauser::Change, snapshot};
+use super::{Vm, attached, driver, handle::Control, pauser::Change};
 use crate::{attach::ControlRequest, error::Error};
 
 /// What becomes of requests to a paused VM.
@@ -81,7 +81,7 @@ impl Vm {
         doing: &'static str,
     ) -> Result<(), Error> {
         match &self.shared.control {
-            Control::Owner { requests, .. } => match snapshot::change(requests, change).await {
+            Control::Owner { requests, .. } => match driver::change(requests, change).await {
                 Err(Error::Gone(_)) => Err(Error::Gone(self.ended().await.reason)),
                 changed => changed,
             },

@@ -4,7 +4,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{
     End, Vm, VmBuilder, attached,
-    driver::DriverRequest,
+    driver::{DriverRequest, change},
     facts::VmFacts,
     handle::Control,
     pauser::{Change, PauseRequest},
@@ -142,16 +142,4 @@ impl Drop for ResumeOnDrop {
             reply: None,
         }));
     }
-}
-
-/// Has the driver make a change.
-pub(super) async fn change(
-    requests: &mpsc::UnboundedSender<DriverRequest>,
-    change: Change,
-) -> Result<(), Error> {
-    let (reply, replied) = oneshot::channel();
-    let reply = Some(reply);
-    // Fails only if the driver has ended, and the VM with it.
-    let _ = requests.send(DriverRequest::Pause(PauseRequest { change, reply }));
-    replied.await.unwrap_or(Err(Error::Gone(End::Died)))
 }

@@ -3,6 +3,7 @@
 use vmcell::{
     LinkKind, Vm,
     backend::{Backend as _, Backends, HostProcess},
+    network::NetworkPolicy,
 };
 
 use crate::{base, builder, start};
@@ -43,4 +44,18 @@ async fn it_has_no_other_link() {
     let error = builder.link(LinkKind::Serial).start().await.unwrap_err();
     assert_eq!(error.code(), "invalid");
     assert!(error.to_string().contains("socket"), "{error}");
+}
+
+#[tokio::test]
+async fn a_network_policy_is_refused() {
+    let Some(builder) = builder() else {
+        return;
+    };
+    let policy = NetworkPolicy::rules().allow("web.test:443").unwrap();
+    let error = builder.clone().network(policy).start().await.unwrap_err();
+    assert_eq!(error.code(), "unsupported", "{error}");
+    assert!(error.to_string().contains("network"), "{error}");
+    // One that allows nothing can be kept.
+    let vm = builder.network(NetworkPolicy::off()).start().await.unwrap();
+    vm.kill().await.unwrap();
 }

@@ -82,7 +82,8 @@ impl VmmControl for CloudHypervisorControl {
         require_snapshots(self.version)?;
         let version = self.api.text("/api/v1/vmm.ping", "build_version", SAVING)?;
         let body = json!({ "destination_url": file_url(folder)? });
-        self.put("/api/v1/vm.snapshot", &body.to_string(), SAVING)?;
+        self.savable
+            .put(&self.api, "/api/v1/vm.snapshot", &body, SAVING)?;
         let mut parts = Vec::new();
         for (name, kind) in FILES {
             let file = self.savable.open_written(&folder.join(name), kind)?;
@@ -97,18 +98,9 @@ impl CloudHypervisorControl {
     /// Restores a VM in a Cloud Hypervisor that was just started, and lets it run.
     pub(super) fn restore(&mut self, saved: &SavedFolder) -> Result<(), Error> {
         let body = json!({ "source_url": file_url(&saved.path)? });
-        self.put("/api/v1/vm.restore", &body.to_string(), RESTORING)?;
+        self.savable
+            .put(&self.api, "/api/v1/vm.restore", &body, RESTORING)?;
         self.api.request(RESUME, RESTORING).map(drop)
-    }
-
-    fn put(&self, path: &'static str, body: &str, doing: &'static str) -> Result<(), Error> {
-        let request = ApiRequest {
-            method: "PUT",
-            path,
-            body,
-        };
-        let timeout = self.savable.timeout();
-        self.api.request_within(timeout, request, doing).map(drop)
     }
 }
 

@@ -21,14 +21,7 @@ mod control;
 
 use std::{
     fs,
-    os::{
-        fd::OwnedFd,
-        unix::{
-            ffi::OsStrExt as _,
-            net::{UnixListener, UnixStream},
-            process::CommandExt as _,
-        },
-    },
+    os::unix::{ffi::OsStrExt as _, net::UnixListener},
     path::{Path, PathBuf},
     process::Command,
 };
@@ -38,7 +31,7 @@ use self::{
     control::{CloudHypervisorControl, SavedFolder, has_snapshots, require_snapshots},
 };
 use super::{
-    AgentTransport, Backend, BackendHealth, Feature, Launched, Machine, SavedMachine, Vmm,
+    AgentTransport, Backend, BackendHealth, Feature, Launched, Machine, SavedMachine,
     http_api::{Api, NO_API_REMEDY},
     kvm::{check_kvm, require_kvm},
     messages::with_messages,
@@ -81,8 +74,9 @@ impl CloudHypervisor {
     }
 
     /// Enables its API, with which VMs can be [paused](crate::Vm::pause) and, since
-    /// version 52, [saved](crate::Vm::snapshot). It is off by default: an API that is off cannot be attacked. Each VM has a socket of its
-    /// own, which only the user who started the VM can use.
+    /// version 52, [saved](crate::Vm::snapshot). It is off by default: an API that is off
+    /// cannot be attacked. Each VM has a socket of its own, which only the user who started
+    /// the VM can use.
     #[must_use]
     pub fn with_api(mut self) -> Self {
         self.has_api = true;
@@ -136,7 +130,8 @@ impl CloudHypervisor {
         let mut command = Command::new(program);
         command.args(arguments::arguments(machine, &parts));
         let descriptors = vec![disk.into(), initramfs.into()];
-        let launched = spawn(command, &folder, descriptors, transport)?;
+        command.current_dir(folder.path());
+        let launched = Launched::spawn(command, descriptors, transport)?;
         Ok(Started {
             launched: launched.keep(folder),
             savable,
@@ -162,7 +157,8 @@ impl CloudHypervisor {
         command.args(arguments::restore_arguments());
         let mut descriptors = vec![disk.into(), api.into()];
         descriptors.extend(saved);
-        let launched = spawn(command, &folder, descriptors, transport)?;
+        command.current_dir(folder.path());
+        let launched = Launched::spawn(command, descriptors, transport)?;
         let started = Started {
             launched: launched.keep(folder),
             savable: Some(savable),
@@ -234,28 +230,6 @@ struct Started {
     launched: Launched,
     /// Set if it has an API.
     savable: Option<Savable>,
-}
-
-/// Starts it in the folder of its VM, with its console and standard error connected.
-fn spawn(
-    mut command: Command,
-    folder: &RunFolder,
-    descriptors: Vec<OwnedFd>,
-    transport: AgentTransport,
-) -> Result<Launched, Error> {
-    let pair = || UnixStream::pair().map_err(Error::host("make a socket pair"));
-    let (console, vmm_console) = pair()?;
-    let (stderr, vmm_stderr) = pair()?;
-    command
-        .env_clear()
-        .current_dir(folder.path())
-        // A Ctrl-C at the terminal is for the program, not for its VMs.
-        .process_group(0)
-        .stdout(OwnedFd::from(vmm_console))
-        .stderr(OwnedFd::from(vmm_stderr));
-    let vmm = Vmm::spawn(command, descriptors)?;
-    let launched = Launched::new(vmm, transport);
-    Ok(launched.console(console).console(stderr))
 }
 
 fn version(program: &Path) -> Result<Version, Error> {

@@ -124,7 +124,8 @@ impl FirecrackerControl {
             "snapshot_path": state,
             "mem_file_path": memory,
         });
-        self.put("/snapshot/create", &body.to_string(), SAVING)
+        self.savable
+            .put(&self.api, "/snapshot/create", &body, SAVING)
     }
 
     /// Restores a VM in a Firecracker that was just started, and lets it run. `output` is a
@@ -140,17 +141,8 @@ impl FirecrackerControl {
             "mem_backend": { "backend_type": "File", "backend_path": saved.memory },
             "resume_vm": true,
         });
-        self.put("/snapshot/load", &body.to_string(), RESTORING)
-    }
-
-    fn put(&self, path: &'static str, body: &str, doing: &'static str) -> Result<(), Error> {
-        let request = ApiRequest {
-            method: "PUT",
-            path,
-            body,
-        };
-        let timeout = self.savable.timeout();
-        self.api.request_within(timeout, request, doing).map(drop)
+        self.savable
+            .put(&self.api, "/snapshot/load", &body, RESTORING)
     }
 }
 

@@ -26,10 +26,10 @@ use std::{
 
 use rustix::process::geteuid;
 
-use super::{API, Started, VSOCK, config, control::SavedPaths, options, spawn};
+use super::{API, Started, VSOCK, config, control::SavedPaths, options};
 use crate::{
     backend::{
-        AgentTransport, Machine, PartKind, SavedMachine,
+        AgentTransport, Launched, Machine, PartKind, SavedMachine,
         firecracker::config::Paths,
         process::cgroup::mount_point,
         raw_disk::{copy, fill_raw_disk},
@@ -139,7 +139,7 @@ impl Jail {
         command
             .args(self.arguments(firecracker, folder.path(), &cgroup, options))
             .current_dir("/");
-        let launched = spawn(command, Vec::new(), transport)?.keep(folder);
+        let launched = Launched::spawn(command, Vec::new(), transport)?.keep(folder);
         Ok(Started { launched, savable })
     }
 

@@ -29,10 +29,7 @@ mod vulnerable_versions;
 
 use std::{
     ffi::OsString,
-    os::{
-        fd::OwnedFd,
-        unix::{net::UnixStream, process::CommandExt as _},
-    },
+    os::fd::OwnedFd,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -44,7 +41,6 @@ use self::{
 };
 use super::{
     AgentTransport, Backend, BackendHealth, Feature, Launched, Machine, PartKind, SavedMachine,
-    Vmm,
     http_api::{Api, NO_API_REMEDY},
     kvm::{check_kvm, require_kvm},
     machine::memfd_with,
@@ -203,7 +199,7 @@ impl Firecracker {
         command
             .args(arguments(machine, config, api.as_deref()))
             .current_dir(folder.path());
-        let launched = spawn(command, descriptors, transport)?.keep(folder);
+        let launched = Launched::spawn(command, descriptors, transport)?.keep(folder);
         Ok(Started { launched, savable })
     }
 }
@@ -321,26 +317,6 @@ fn options(config: Option<&str>, api: Option<&Path>) -> Vec<OsString> {
     // Its log goes to the guest's console; only warnings and errors are wanted.
     words.extend(["--level", "Warning"].map(OsString::from));
     words
-}
-
-/// Starts it, with its console and standard error connected.
-fn spawn(
-    mut command: Command,
-    descriptors: Vec<OwnedFd>,
-    transport: AgentTransport,
-) -> Result<Launched, Error> {
-    let pair = || UnixStream::pair().map_err(Error::host("make a socket pair"));
-    let (console, vmm_console) = pair()?;
-    let (stderr, vmm_stderr) = pair()?;
-    command
-        .env_clear()
-        // A Ctrl-C at the terminal is for the program, not for its VMs.
-        .process_group(0)
-        .stdout(OwnedFd::from(vmm_console))
-        .stderr(OwnedFd::from(vmm_stderr));
-    let vmm = Vmm::spawn(command, descriptors)?;
-    let launched = Launched::new(vmm, transport);
-    Ok(launched.console(console).console(stderr))
 }
 
 /// Returns a path as UTF-8, which JSON needs.

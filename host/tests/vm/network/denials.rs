@@ -7,10 +7,20 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use vmcell::network::{BoxFuture, HostName, NetworkPolicy, Resolver};
+use vmcell::{
+    Vm,
+    network::{BoxFuture, HostName, NetworkPolicy, Resolver},
+};
 
 use super::{FixedResolver, RecordingDialer, WebServer, fetch, policy_for, shell, vm_with};
 use crate::builder;
+
+/// Starts a VM that may reach a server by its name, and records what is connected to.
+async fn start_recorded(server: &WebServer) -> (Vm, RecordingDialer) {
+    let dialer = RecordingDialer::to(server.address);
+    let vm = vm_with(policy_for(server.port())).dialer(dialer.clone());
+    (vm.start().await.unwrap(), dialer)
+}
 
 #[tokio::test]
 async fn a_name_does_not_lead_to_this_machine_or_its_networks() {
@@ -107,12 +117,7 @@ async fn names_that_are_not_allowed_are_not_resolved() {
 async fn an_address_is_not_reached_where_only_names_are_allowed() {
     let server = WebServer::start().await;
     let port = server.port();
-    let dialer = RecordingDialer::to(server.address);
-    let vm = vm_with(policy_for(port))
-        .dialer(dialer.clone())
-        .start()
-        .await
-        .unwrap();
+    let (vm, dialer) = start_recorded(&server).await;
     for address in [
         "1.1.1.1",
         "2606:4700::1111",
@@ -141,12 +146,7 @@ async fn an_address_is_not_reached_where_only_names_are_allowed() {
 async fn the_root_of_a_guest_cannot_get_around_the_policy() {
     let server = WebServer::start().await;
     let port = server.port();
-    let dialer = RecordingDialer::to(server.address);
-    let vm = vm_with(policy_for(port))
-        .dialer(dialer.clone())
-        .start()
-        .await
-        .unwrap();
+    let (vm, dialer) = start_recorded(&server).await;
     let script = format!(
         "umount /etc/resolv.conf; echo 'nameserver 10.0.0.1' >/etc/resolv.conf; \
          ip route flush table local; ip addr add 10.0.0.1/32 dev lo; \

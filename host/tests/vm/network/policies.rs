@@ -37,6 +37,8 @@ async fn a_change_takes_effect_at_once_and_ends_what_it_does_not_allow() {
     // Another policy that allows it does not end it.
     let network = vm.network().unwrap();
     network.set_policy(policy_for(port).allow("more.test").unwrap());
+    // Decided with the new policy, so the open connection has seen it, too.
+    assert!(fetch(&vm, "web.test", 1).await.denials.len() == 1);
     assert_eq!(vm.network_status().await.unwrap().connections.len(), 1);
     network.set_policy(NetworkPolicy::rules());
     let ended = timeout(TEST_TIMEOUT, connection.read_u8()).await.unwrap();
