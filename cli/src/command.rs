@@ -58,6 +58,11 @@ impl CommandOptions {
         self.start.set_default_directory(directory);
     }
 
+    /// Sets environment variables, unless the user has chosen others.
+    pub(crate) fn set_default_variables(&mut self, variables: &'static [(&str, &str)]) {
+        self.start.set_default_variables(variables);
+    }
+
     /// Without standard input, and with a tag by which `logs` finds it.
     pub(crate) fn prepare_for_background(&mut self) {
         self.stdin = StdinSource::Empty;

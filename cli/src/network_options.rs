@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use clap::{Args, ValueEnum};
-use vmcell::network::{HostName, NetworkPolicy, Rule};
+use vmcell::network::{self, HostName, NetworkPolicy, Rule};
 
 /// The options for the network of a new VM.
 #[derive(Debug, Default, Args)]
@@ -26,6 +26,11 @@ pub(crate) struct NetworkOptions {
     /// address of this machine.
     #[arg(long, value_name = "NAME=ADDRESS", value_parser = parse_host)]
     resolve: Vec<(HostName, IpAddr)>,
+    /// Give programs an HTTP proxy, and set the environment variables that name
+    /// it (`http_proxy`, `https_proxy`, `no_proxy`). None needs it to reach what
+    /// is allowed; it tells them in words why something is not.
+    #[arg(long)]
+    proxy: bool,
 }
 
 /// The name of a policy.
@@ -45,7 +50,15 @@ impl NetworkOptions {
     pub(crate) fn is_set(&self) -> bool {
         let lists_are_empty =
             self.allow.is_empty() && self.deny.is_empty() && self.resolve.is_empty();
-        self.network.is_some() || !lists_are_empty
+        self.network.is_some() || self.proxy || !lists_are_empty
+    }
+
+    /// Returns the environment variables for programs.
+    pub(crate) fn variables(&self) -> &'static [(&'static str, &'static str)] {
+        match self.proxy {
+            true => &network::PROXY_VARIABLES,
+            false => &[],
+        }
     }
 
     /// Returns the policy of a VM that publishes ports or not; `None` if no option was
@@ -56,9 +69,12 @@ impl NetworkOptions {
         }
         let policy = match (self.network, self.allow.is_empty()) {
             (None, true) => anyhow::bail!(
-                "--deny and --resolve need something that is allowed: add --allow or \
+                "--deny, --resolve and --proxy need something that is allowed: add --allow or \
                  --network egress"
             ),
+            (Some(PolicyName::Off), true) if self.proxy => {
+                anyhow::bail!("--proxy has no effect with --network off: leave one out")
+            }
             (Some(PolicyName::Off), true) => NetworkPolicy::off(),
             (Some(PolicyName::Off), false) => {
                 anyhow::bail!("--allow has no effect with --network off: leave one out")
@@ -73,7 +89,7 @@ impl NetworkOptions {
             // Whoever writes `--publish` means it.
             None => publishes,
         };
-        let mut policy = policy.published_ports(may_publish);
+        let mut policy = policy.published_ports(may_publish).proxy(self.proxy);
         for rule in self.allow {
             policy = policy.allow_rule(rule);
         }

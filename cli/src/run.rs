@@ -53,6 +53,7 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<u8> {
     if background {
         options.prepare_for_background();
     }
+    options.set_default_variables(network.variables());
     let prepared = options.prepare(command)?;
     let network = network.policy(!publish.is_empty())?;
     let plan = RunPlan {

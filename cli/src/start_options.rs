@@ -26,6 +26,8 @@ pub(crate) struct StartOptions {
     /// are ignored. `--env` takes precedence.
     #[arg(long = "env-file", value_name = "FILE")]
     env_files: Vec<PathBuf>,
+    #[arg(skip)]
+    default_variables: &'static [(&'static str, &'static str)],
 }
 
 /// An environment variable. Its [`Debug`] omits the value, which may be a
@@ -57,10 +59,18 @@ impl StartOptions {
         self.cwd.get_or_insert_with(|| directory.into());
     }
 
+    /// Sets environment variables, unless the user has chosen others.
+    pub(crate) fn set_default_variables(&mut self, variables: &'static [(&str, &str)]) {
+        self.default_variables = variables;
+    }
+
     /// Reads the files that the options name. Done before a VM boots, so that a
     /// missing file fails at once.
     pub(crate) fn load(self) -> Result<StartSettings, Error> {
-        let mut variables = Vec::new();
+        let defaults = self.default_variables.iter();
+        let mut variables: Vec<(OsString, OsString)> = defaults
+            .map(|(name, value)| (name.into(), value.into()))
+            .collect();
         for path in &self.env_files {
             variables.extend(env_file::read(path)?);
         }

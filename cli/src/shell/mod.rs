@@ -54,7 +54,7 @@ pub(crate) fn shell(arguments: ShellArguments) -> anyhow::Result<u8> {
     if !pushes.is_empty() {
         program.set_default_directory(WORKSPACE);
     }
-    let mut options = program.into_options();
+    let mut options = program.into_options(network.variables());
     if let Some(size) = window::size() {
         options = options.size(size);
     }
@@ -73,7 +73,7 @@ pub(crate) fn shell(arguments: ShellArguments) -> anyhow::Result<u8> {
         );
         ensure!(
             !network.is_set(),
-            "--network, --allow, --deny and --resolve need a new VM: omit {id}"
+            "--network, --allow, --deny, --resolve and --proxy need a new VM: omit {id}"
         );
         return block_on(request.run_in_existing_vm(&id));
     }
@@ -131,11 +131,16 @@ impl ProgramOptions {
         self.cwd.get_or_insert_with(|| directory.into());
     }
 
-    fn into_options(self) -> TerminalOptions {
+    /// Returns the options of a terminal whose program has these environment variables,
+    /// unless the user has chosen others.
+    fn into_options(self, variables: &[(&str, &str)]) -> TerminalOptions {
         let mut options = match self.command.is_empty() {
             true => TerminalOptions::new(),
             false => TerminalOptions::command(Command::from_argv(self.command)),
         };
+        for (name, value) in variables {
+            options = options.env(*name, *value);
+        }
         for Variable { name, value } in self.variables {
             options = options.env(name, value);
         }

@@ -78,6 +78,14 @@ fn what_was_denied_is_in_the_result() {
 }
 
 #[test]
+fn the_variables_of_the_proxy_are_set_unless_the_user_has_chosen_others() {
+    let options = ["--allow", "web.test", "--proxy", "--env", "no_proxy=mine"];
+    let ended = Vmcell::run(options, ["sh", "-c", "echo $https_proxy $no_proxy"]);
+    let ended = ended.finish();
+    ended.assert_printed("http://proxy.vmcell.internal:3128 mine\n");
+}
+
+#[test]
 fn options_that_make_no_sense_are_refused_before_a_vm_boots() {
     for (options, expected) in [
         (&["--allow", "http://web.test"][..], "without a scheme"),
@@ -85,6 +93,8 @@ fn options_that_make_no_sense_are_refused_before_a_vm_boots() {
         (&["--allow", "10.0.0.1/8"], "must be zero"),
         (&["--resolve", "web.test"], "NAME=ADDRESS"),
         (&["--deny", "web.test"], "--allow"),
+        (&["--proxy"], "--allow"),
+        (&["--network", "off", "--proxy"], "no effect"),
         (&["--network", "off", "--allow", "web.test"], "no effect"),
         (&["--network", "bridge"], "egress+published-ports"),
     ] {

@@ -1,6 +1,7 @@
 //! Serves what the programs of a guest want of the network.
 
 use std::{
+    io,
     net::{Ipv4Addr, Ipv6Addr},
     sync::Arc,
     time::Duration,
@@ -23,10 +24,12 @@ use super::{
     HostName, NetworkPolicy, Verdict, Wanted,
     connecting::{WantedConnection, WantedTarget},
     decision::DenialReason,
+    proxy,
     state::NetworkState,
 };
 use crate::{
     error::Error,
+    port::Connection,
     printable,
     session::{OpenError, Session, Stream, StreamEvent},
 };
@@ -224,14 +227,13 @@ impl Capture<'_> {
                     return;
                 };
                 let wanted = WantedConnection {
-                    ticket,
                     target: target_of(target),
                     port,
                 };
                 let (session, state) = (self.session.clone(), self.state.clone());
                 let answers = answers.clone();
                 self.connections.spawn(async move {
-                    if let Err(refusal) = wanted.serve(&session, &state).await {
+                    if let Err(refusal) = serve_connection(wanted, ticket, &session, &state).await {
                         let _ = answers.send(Answer::Refuse { ticket, refusal }).await;
                     }
                     drop(permit);
@@ -258,12 +260,54 @@ impl Capture<'_> {
     }
 }
 
+/// Connects in place of a program, and relays until the connection ends. Returns why it
+/// was refused.
+async fn serve_connection(
+    wanted: WantedConnection,
+    ticket: u32,
+    session: &Session,
+    state: &Arc<NetworkState>,
+) -> Result<(), Refusal> {
+    if state.policy().has_proxy() && proxy::is_wanted(&wanted) {
+        let connection = accept(session, ticket)?.await;
+        let served = match connection {
+            Ok(connection) => proxy::serve(connection, state).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = served {
+            tracing::debug!(%error, "a connection to the proxy broke");
+        }
+        return Ok(());
+    }
+    let upstream = wanted.connect(state).await?;
+    let accepting = accept(session, ticket)?;
+    upstream
+        .relay(async { Ok((accepting.await?, Vec::new())) })
+        .await;
+    Ok(())
+}
+
+/// Accepts the connection of a program, which waits for it. What is returned is the
+/// connection as soon as the program has it.
+fn accept(
+    session: &Session,
+    ticket: u32,
+) -> Result<impl Future<Output = io::Result<Connection>>, Refusal> {
+    let request = Request::Network(NetworkRequest::Accept { ticket });
+    // Fails if there are too many streams: the program is not to wait for one.
+    let mut stream = session.open(&request).map_err(|_| Refusal::Limit)?;
+    Ok(async move {
+        match stream.next_except_output().await {
+            Ok(StreamEvent::Connected) => Ok(Connection::new(stream)),
+            Ok(_) => Err(io::Error::other("the program has given up")),
+            Err(error) => Err(io::Error::other(error.to_string())),
+        }
+    })
+}
+
 fn target_of(target: Target<'_>) -> WantedTarget {
     match target {
-        Target::Name(name) => match HostName::new(name) {
-            Ok(name) => WantedTarget::Name(name),
-            Err(_) => WantedTarget::NotAName(printable(name.as_bytes()).into_owned()),
-        },
+        Target::Name(name) => WantedTarget::from_name(name),
         Target::V4(octets) => WantedTarget::Address(Ipv4Addr::from(octets).into()),
         Target::V6(octets) => WantedTarget::Address(Ipv6Addr::from(octets).into()),
         _ => WantedTarget::NotAName("unknown".to_owned()),

@@ -2,11 +2,8 @@
 
 use std::{io, net::IpAddr, sync::Arc, time::Duration};
 
-use tokio::time::timeout;
-use vmcell_wire::{
-    Request,
-    network::{NetworkRequest, Refusal},
-};
+use tokio::{io::AsyncWriteExt as _, sync::watch, time::timeout};
+use vmcell_wire::network::Refusal;
 
 use super::{
     Destination, HostName, NetworkPolicy, Upstream, Verdict, Wanted,
@@ -16,14 +13,13 @@ use super::{
     state::{Admission, Metered, NetworkState},
 };
 use crate::{
-    port::{Connection, relay, relay_stream, reset_on_close},
-    session::{Session, Stream, StreamEvent},
+    port::{Connection, Meter as _, relay, relay_stream, reset_on_close},
+    printable,
 };
 
 /// A connection that a program of the guest wants.
 #[derive(Debug)]
 pub(super) struct WantedConnection {
-    pub(super) ticket: u32,
     pub(super) target: WantedTarget,
     pub(super) port: u16,
 }
@@ -37,6 +33,16 @@ pub(super) enum WantedTarget {
     Address(IpAddr),
 }
 
+impl WantedTarget {
+    /// Reads the name of a host.
+    pub(super) fn from_name(name: &str) -> Self {
+        match HostName::new(name) {
+            Ok(name) => Self::Name(name),
+            Err(_) => Self::NotAName(printable(name.as_bytes()).into_owned()),
+        }
+    }
+}
+
 /// How long a resolver may take.
 const RESOLVE_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -47,7 +53,7 @@ const DIAL_TIMEOUT: Duration = Duration::from_secs(15);
 const MAX_ADDRESSES: usize = 8;
 
 impl WantedConnection {
-    fn wanted(&self) -> Wanted {
+    pub(super) fn wanted(&self) -> Wanted {
         let host = match &self.target {
             WantedTarget::Name(name) => name.to_string(),
             WantedTarget::NotAName(text) => text.clone(),
@@ -59,20 +65,26 @@ impl WantedConnection {
         }
     }
 
-    /// Decides, connects and relays until the connection ends. Returns why it was
-    /// refused.
-    pub(super) async fn serve(
+    /// Decides about it, connects, and records the decision.
+    ///
+    /// # Errors
+    /// Why it was refused.
+    pub(super) async fn connect(
         self,
-        session: &Session,
         state: &Arc<NetworkState>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<UpstreamConnection, Refusal> {
         let mut policies = state.watch_policy();
         let policy = policies.borrow_and_update().clone();
         // Until it is open, or refused.
         let mut admission = None;
-        let connected = self.connect(&policy, state, &mut admission).await;
-        let (allowed, upstream) = match connected {
-            Ok(connected) => connected,
+        match self.dial(&policy, state, &mut admission).await {
+            Ok((allowed, upstream)) => Ok(UpstreamConnection {
+                metered: state.open(self.wanted(), allowed.rule.clone(), allowed.address),
+                wanted: self,
+                allowed,
+                policies,
+                upstream,
+            }),
             Err(verdict) => {
                 let refusal = match &verdict {
                     Verdict::Denied(DenialReason::Limit(_)) => Refusal::Limit,
@@ -80,39 +92,12 @@ impl WantedConnection {
                     Verdict::Failed { .. } | Verdict::Allowed { .. } => Refusal::Unreachable,
                 };
                 state.decided(self.wanted(), verdict);
-                return Err(refusal);
-            }
-        };
-        let metered = state.open(self.wanted(), allowed.rule.clone(), allowed.address);
-        drop(admission);
-        let number = metered.number;
-        let request = Request::Network(NetworkRequest::Accept {
-            ticket: self.ticket,
-        });
-        // Fails if there are too many streams: the program is not to wait for one.
-        let stream = session.open(&request).map_err(|_| Refusal::Limit)?;
-        let relaying = relay_to_guest(stream, upstream, &metered);
-        tokio::pin!(relaying);
-        loop {
-            tokio::select! {
-                relayed = &mut relaying => {
-                    if let Err(error) = relayed {
-                        tracing::debug!(number, %error, "a connection of a guest broke");
-                    }
-                    return Ok(());
-                }
-                changed = policies.changed() => {
-                    let policy = policies.borrow_and_update().clone();
-                    if changed.is_err() || !self.is_still_allowed(&policy, &allowed) {
-                        tracing::debug!(number, "a connection is no longer allowed");
-                        return Ok(());
-                    }
-                }
+                Err(refusal)
             }
         }
     }
 
-    async fn connect(
+    async fn dial(
         &self,
         policy: &NetworkPolicy,
         state: &Arc<NetworkState>,
@@ -213,6 +198,54 @@ impl WantedConnection {
     }
 }
 
+/// A connection to a host, in place of a program of the guest.
+#[derive(Debug)]
+pub(super) struct UpstreamConnection {
+    metered: Metered,
+    wanted: WantedConnection,
+    allowed: Allowed,
+    policies: watch::Receiver<Arc<NetworkPolicy>>,
+    upstream: Upstream,
+}
+
+impl UpstreamConnection {
+    /// Copies bytes until both sides have closed their direction, or the policy does not
+    /// allow it any more. `connecting` returns the connection of the program, and what it
+    /// has sent already.
+    pub(super) async fn relay(
+        self,
+        connecting: impl Future<Output = io::Result<(Connection, Vec<u8>)>>,
+    ) {
+        let Self {
+            metered,
+            wanted,
+            allowed,
+            mut policies,
+            upstream,
+        } = self;
+        let number = metered.number;
+        let relaying = relay_to_guest(connecting, upstream, &metered);
+        tokio::pin!(relaying);
+        loop {
+            tokio::select! {
+                relayed = &mut relaying => {
+                    if let Err(error) = relayed {
+                        tracing::debug!(number, %error, "a connection of a guest broke");
+                    }
+                    return;
+                }
+                changed = policies.changed() => {
+                    let policy = policies.borrow_and_update().clone();
+                    if changed.is_err() || !wanted.is_still_allowed(&policy, &allowed) {
+                        tracing::debug!(number, "a connection is no longer allowed");
+                        return;
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// Why a connection was allowed, and to which address.
 #[derive(Debug)]
 struct Allowed {
@@ -227,23 +260,22 @@ fn failed(reason: impl ToString) -> Verdict {
     }
 }
 
-/// Waits until the connection of the program is accepted, and copies bytes until both
-/// sides have closed their direction.
+/// Copies bytes until both sides have closed their direction.
 async fn relay_to_guest(
-    mut stream: Stream,
-    upstream: Upstream,
+    connecting: impl Future<Output = io::Result<(Connection, Vec<u8>)>>,
+    mut upstream: Upstream,
     metered: &Metered,
 ) -> io::Result<()> {
     // First, so that whatever happens resets it.
     if let UpstreamKind::Tcp(stream) = &upstream.0 {
         reset_on_close(stream)?;
     }
-    match stream.next_except_output().await {
-        Ok(StreamEvent::Connected) => {}
-        Ok(_) => return Err(io::Error::other("the program has given up")),
-        Err(error) => return Err(io::Error::other(error.to_string())),
+    let (connection, sent) = connecting.await?;
+    metered.sent(sent.len())?;
+    match &mut upstream.0 {
+        UpstreamKind::Tcp(stream) => stream.write_all(&sent).await?,
+        UpstreamKind::Other(stream) => stream.write_all(&sent).await?,
     }
-    let connection = Connection::new(stream);
     match upstream.0 {
         UpstreamKind::Tcp(mut stream) => relay(&mut stream, connection, metered).await,
         UpstreamKind::Other(stream) => relay_stream(stream, connection, metered).await,

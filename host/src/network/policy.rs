@@ -4,6 +4,7 @@ use super::{
     HostName, NetworkLimits, PolicyError, Prefix, Rule,
     address::{special_use, unmapped},
     decision::DenialReason,
+    proxy::PROXY_NAME,
 };
 
 /// What the programs of a guest may connect to.
@@ -31,6 +32,7 @@ pub struct NetworkPolicy {
     hosts: BTreeMap<HostName, Vec<IpAddr>>,
     limits: NetworkLimits,
     has_published_ports: bool,
+    has_proxy: bool,
 }
 
 /// What is allowed without a rule.
@@ -69,6 +71,7 @@ impl NetworkPolicy {
             hosts: BTreeMap::new(),
             limits: NetworkLimits::new(),
             has_published_ports,
+            has_proxy: false,
         }
     }
 
@@ -151,6 +154,31 @@ impl NetworkPolicy {
         self
     }
 
+    /// Sets whether there is an HTTP proxy for the programs of the guest at
+    /// [`PROXY`](super::PROXY).
+    ///
+    /// No program needs it to reach what the policy allows. A proxy can tell a program in
+    /// words why it may not connect, and serves those that insist on one, which get its
+    /// address from [`PROXY_VARIABLES`](super::PROXY_VARIABLES):
+    ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// use vmcell::{Vm, network::{self, NetworkPolicy}};
+    ///
+    /// let policy = NetworkPolicy::rules().allow("pypi.org:443")?.proxy(true);
+    /// let vm = Vm::builder().image("debian.ext4").network(policy).start().await?;
+    /// let page = vm
+    ///     .exec(["curl", "-sS", "https://pypi.org/simple/"])
+    ///     .envs(network::PROXY_VARIABLES)
+    ///     .await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub const fn proxy(mut self, on: bool) -> Self {
+        self.has_proxy = on;
+        self
+    }
+
     /// Returns whether nothing leaves the guest.
     pub fn is_off(&self) -> bool {
         self.scope == Scope::Off
@@ -181,6 +209,11 @@ impl NetworkPolicy {
         self.has_published_ports
     }
 
+    /// Returns whether there is an HTTP proxy for the programs of the guest.
+    pub fn has_proxy(&self) -> bool {
+        self.has_proxy && !self.is_off()
+    }
+
     /// Returns the name of its kind: `off`, `egress` or `egress+published-ports`.
     pub fn name(&self) -> &'static str {
         match (self.is_off(), self.has_published_ports) {
@@ -202,6 +235,7 @@ impl NetworkPolicy {
         let denied = |rule: &Rule| rule.has_name(name) && rule.ports().is_all();
         let allowed = |rule: &Rule| rule.has_name(name);
         match self.scope {
+            _ if self.has_proxy() && name.as_str() == PROXY_NAME => true,
             _ if self.denied.iter().any(denied) => false,
             Scope::Off => false,
             Scope::Rules => self.allowed.iter().any(allowed),

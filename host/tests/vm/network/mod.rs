@@ -3,6 +3,7 @@
 mod denials;
 mod policies;
 mod programs;
+mod proxy;
 mod streams;
 mod tools;
 
