@@ -12,7 +12,10 @@ use vmcell::{
     network::{BoxFuture, HostName, NetworkPolicy, Resolver},
 };
 
-use super::{FixedResolver, RecordingDialer, WebServer, fetch, policy_for, shell, vm_with};
+use super::{
+    FixedResolver, RecordingDialer, WebServer, debian_with, fetch, policy_for, python, shell,
+    vm_with,
+};
 use crate::builder;
 
 /// Starts a VM that may reach a server by its name, and records what is connected to.
@@ -164,17 +167,24 @@ async fn the_root_of_a_guest_cannot_get_around_the_policy() {
 
 #[tokio::test]
 async fn datagrams_are_refused_at_once() {
-    let vm = builder()
-        .network(NetworkPolicy::public())
+    let vm = debian_with(NetworkPolicy::public())
         .resolver(FixedResolver::to(&["1.1.1.1"]))
         .start()
         .await
         .unwrap();
     // A program that waits for an answer would wait for ever.
-    let line =
-        "for host in 1.1.1.1 any.test; do echo x | timeout 20 nc -u $host 443; echo $?; done";
-    let output = shell(&vm, line).await;
-    assert!(!output.stdout_text().contains("124"), "{output:?}");
-    assert!(!output.stdout_text().contains("143"), "{output:?}");
+    let program = "import socket\n\
+         for host in ('1.1.1.1', '2606:4700::1111', 'any.test'):\n\
+         \x20   for family, kind, _, _, address in \\\n\
+         \x20           socket.getaddrinfo(host, 443, type=socket.SOCK_DGRAM):\n\
+         \x20       client = socket.socket(family, kind)\n\
+         \x20       client.connect(address)\n\
+         \x20       client.settimeout(100)\n\
+         \x20       client.send(b'x')\n\
+         \x20       try: client.recv(1)\n\
+         \x20       except ConnectionRefusedError: print(host)";
+    let output = python(&vm, program, &[]).await;
+    let expected = "1.1.1.1\n2606:4700::1111\nany.test\nany.test\n";
+    assert_eq!(output.stdout_text(), expected, "{output:?}");
     vm.kill().await.unwrap();
 }

@@ -1,6 +1,8 @@
 //! What programs of a guest reach by name, and what they do not.
 
+mod attacks;
 mod denials;
+mod names;
 mod policies;
 mod programs;
 mod proxy;
@@ -26,7 +28,7 @@ use vmcell::{
     },
 };
 
-use crate::builder;
+use crate::{builder, builder_with_link};
 
 /// A web server on the loopback of this machine. It counts its clients.
 struct WebServer {
@@ -90,8 +92,21 @@ fn vm_with(policy: NetworkPolicy) -> VmBuilder {
     builder().network(policy)
 }
 
+/// Returns a builder for the environment with Python.
+fn debian_with(policy: NetworkPolicy) -> VmBuilder {
+    let image = vmcell_rootfs::recipe::debian().cached().unwrap().path;
+    builder_with_link().image(image).network(policy)
+}
+
 async fn shell(vm: &Vm, line: &str) -> Output {
     let command = Command::shell(line).timeout(Duration::from_secs(120));
+    vm.exec_command(command).await.unwrap()
+}
+
+/// Runs a program in Python with arguments in the guest.
+async fn python(vm: &Vm, program: &str, arguments: &[String]) -> Output {
+    let command = Command::from_argv(["python3", "-c", program]).args(arguments);
+    let command = command.timeout(Duration::from_secs(240));
     vm.exec_command(command).await.unwrap()
 }
 
