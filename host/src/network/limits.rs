@@ -30,7 +30,9 @@ impl NetworkLimits {
         self
     }
 
-    /// Sets how many connections may be made in a minute.
+    /// Sets how many connections may be made in a minute. The minute begins with the
+    /// first connection, and the next one with the first after its end: at that moment
+    /// twice as many can follow each other.
     pub const fn per_minute(mut self, connections: u32) -> Self {
         self.per_minute = connections;
         self
