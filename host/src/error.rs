@@ -2,7 +2,7 @@ use std::{io, path::PathBuf, time::Duration};
 
 use vmcell_wire::pattern::PatternError;
 
-use crate::disk::image::ImageError;
+use crate::disk::{DiskError, image::ImageError};
 use crate::{
     backend::Feature,
     files::FileFailure,
@@ -13,6 +13,7 @@ use crate::{
     snapshot::SnapshotError,
     tree::TreeError,
     vm::End,
+    workspace::WorkspaceError,
 };
 
 /// The errors of this library, distinguished by what the caller can do.
@@ -50,6 +51,10 @@ pub enum Error {
     /// The disk for a VM cannot be used, or is in use.
     #[error(transparent)]
     Disk(#[from] ImageError),
+
+    /// A disk cannot be read without a VM.
+    #[error(transparent)]
+    OfflineDisk(#[from] DiskError),
 
     /// No backend has this name.
     #[error("there is no backend {name:?}: choose one of {known}")]
@@ -138,6 +143,10 @@ pub enum Error {
     /// A snapshot cannot be written, or cannot be restored here.
     #[error(transparent)]
     Snapshot(#[from] SnapshotError),
+
+    /// Something cannot be done with a workspace.
+    #[error(transparent)]
+    Workspace(#[from] WorkspaceError),
 
     /// The VM has ended: it was stopped or killed, or it died.
     #[error("the VM is gone: {0}")]
@@ -317,6 +326,7 @@ impl Error {
             Self::BadFile { .. } => "bad-file",
             Self::Disk(ImageError::InUse { .. }) => "disk-in-use",
             Self::Disk(_) => "disk",
+            Self::OfflineDisk(error) => error.code(),
             Self::NoSuchBackend { .. } => "no-such-backend",
             Self::BackendUnavailable { .. } => "backend-unavailable",
             Self::BackendPanicked { .. } => "backend-panicked",
@@ -327,6 +337,7 @@ impl Error {
             Self::Paused => "paused",
             Self::OwnerFailed { .. } => "owner-failed",
             Self::Snapshot(_) => "snapshot",
+            Self::Workspace(error) => error.code(),
             Self::Gone(_) => "gone",
             Self::NoSuchVm { .. } => "no-such-vm",
             Self::OwnerNotAnswering { .. } => "owner-not-answering",

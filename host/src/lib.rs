@@ -87,6 +87,7 @@ mod tsc;
 mod vm;
 mod vmm;
 mod vsock;
+pub mod workspace;
 
 pub use acceleration::{Acceleration, AccelerationChoice};
 pub use error::{BootFailure, Error};

@@ -156,6 +156,16 @@ pub(crate) fn cache_folder() -> Option<PathBuf> {
     Some(cache.join("vmcell"))
 }
 
+/// Returns the folder for what outlives programs: `$XDG_STATE_HOME/vmcell`, or
+/// `~/.local/state/vmcell`.
+pub(crate) fn state_folder() -> Option<PathBuf> {
+    let state = match env::var_os("XDG_STATE_HOME") {
+        Some(folder) if Path::new(&folder).is_absolute() => PathBuf::from(folder),
+        _ => PathBuf::from(env::var_os("HOME")?).join(".local/state"),
+    };
+    Some(state.join("vmcell"))
+}
+
 fn in_path(program: impl AsRef<OsStr>) -> Option<PathBuf> {
     let program = Path::new(program.as_ref());
     env::split_paths(&env::var_os("PATH")?)

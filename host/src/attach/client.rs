@@ -1,4 +1,4 @@
-use std::{io, path::Path, sync::Arc, time::Duration};
+use std::{io, os::unix::ffi::OsStrExt as _, path::Path, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use tokio::{
@@ -105,6 +105,15 @@ impl AttachClient {
             .await?;
         snapshot_record::send_request(&mut self.socket, path, options).await?;
         snapshot_record::receive_result(&mut self.socket).await
+    }
+
+    /// Requests that the VM goes on in a new layer of its disk. Returns the owner's error
+    /// if it cannot.
+    pub(crate) async fn switch_disk(mut self, path: &Path) -> io::Result<Result<Duration, String>> {
+        let request = ControlRequest::SwitchDisk as u8;
+        self.socket.write_all(&[request]).await?;
+        framed::send(&mut self.socket, &path.as_os_str().as_bytes()).await?;
+        framed::receive(&mut self.socket).await
     }
 
     /// Requests the status of the network.

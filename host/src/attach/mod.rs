@@ -23,6 +23,7 @@
 //!     |     is paused and resumed                |
 //!     |   Pause, Resume: whether it is done      |
 //!     |   Snapshot: where; whether it is done    |
+//!     |   SwitchDisk: where; how long it took    |
 //!     |   Baseline: length (u64 le), the bytes   |
 //! ```
 
@@ -71,6 +72,8 @@ pub(crate) enum ControlRequest {
     Network = b't',
     /// Send what happens on its network.
     NetworkLog = b'l',
+    /// Go on in a new layer of the disk.
+    SwitchDisk = b'd',
 }
 
 /// What the owner tells a client that watches the VM, before its end. Neither of these
@@ -106,6 +109,7 @@ impl ControlRequest {
             Self::Snapshot,
             Self::Network,
             Self::NetworkLog,
+            Self::SwitchDisk,
         ]
         .into_iter()
         .find(|request| *request as u8 == byte)

@@ -1,9 +1,13 @@
 use std::{
     convert::Infallible,
+    ffi::OsString,
     io,
     os::{
         linux::net::SocketAddrExt,
-        unix::net::{SocketAddr, UnixListener as StdUnixListener},
+        unix::{
+            ffi::OsStringExt as _,
+            net::{SocketAddr, UnixListener as StdUnixListener},
+        },
     },
     path::PathBuf,
     sync::Arc,
@@ -153,6 +157,9 @@ pub(crate) trait OwnedVm: Clone + Send + Sync + 'static {
     /// Returns its network.
     fn network(&self) -> &Network;
 
+    /// Goes on in a new layer of its disk. Returns how long its processors stood still.
+    fn switch_disk(&self, path: PathBuf) -> impl Future<Output = Result<Duration, Error>> + Send;
+
     /// Takes a snapshot of it.
     fn snapshot(
         &self,
@@ -221,6 +228,12 @@ async fn serve_client(
             let (path, options) = snapshot_record::receive_request(&mut socket).await?;
             let result = vm.snapshot(path, options).await;
             snapshot_record::send_result(&mut socket, result).await?;
+        }
+        Some(ControlRequest::SwitchDisk) => {
+            let path: Vec<u8> = framed::receive(&mut socket).await?;
+            let result = vm.switch_disk(OsString::from_vec(path).into()).await;
+            let result = result.map_err(|error| error.to_string());
+            framed::send(&mut socket, &result).await?;
         }
         Some(ControlRequest::Network) => {
             framed::send(&mut socket, &vm.network().status()).await?;

@@ -52,6 +52,7 @@ mod observer;
 mod own;
 mod policy;
 mod policy_error;
+mod policy_record;
 mod port_ranges;
 mod prefix;
 mod proxy;

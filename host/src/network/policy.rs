@@ -1,9 +1,12 @@
 use std::{collections::BTreeMap, net::IpAddr};
 
+use serde::{Deserialize, Serialize};
+
 use super::{
     HostName, NetworkLimits, PolicyError, Prefix, Rule,
     address::{special_use, unmapped},
     decision::DenialReason,
+    policy_record::PolicyRecord,
     proxy::PROXY_NAME,
 };
 
@@ -23,7 +26,10 @@ use super::{
 /// those of this machine and of its networks, are reached only if a rule names the
 /// address, or [`host`](Self::host) gives it to an allowed name: a name alone does not
 /// allow what its owner lets it resolve to.
-#[derive(Clone, Debug, PartialEq, Eq)]
+///
+/// It can be written to files, such as JSON, and read from them: see [`serde`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "PolicyRecord", into = "PolicyRecord")]
 #[must_use]
 pub struct NetworkPolicy {
     scope: Scope,
@@ -197,6 +203,11 @@ impl NetworkPolicy {
     /// Returns the rules that deny.
     pub fn denied(&self) -> &[Rule] {
         &self.denied
+    }
+
+    /// Returns the addresses of names that are not resolved.
+    pub(super) fn hosts(&self) -> &BTreeMap<HostName, Vec<IpAddr>> {
+        &self.hosts
     }
 
     /// Returns how much programs may use the network.

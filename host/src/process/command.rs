@@ -175,6 +175,29 @@ impl Command {
         self
     }
 
+    /// Sets what the caller has left open.
+    pub(crate) fn with_defaults(
+        mut self,
+        user: Option<&str>,
+        variables: &BTreeMap<String, String>,
+        directory: &str,
+    ) -> Self {
+        if self.default_env {
+            for (name, value) in variables {
+                self.env.entry(name.into()).or_insert_with(|| value.into());
+            }
+        }
+        if self.user.is_empty()
+            && let Some(user) = user
+        {
+            self.user = user.to_owned();
+        }
+        if self.current_dir.is_empty() {
+            self.current_dir = directory.into();
+        }
+        self
+    }
+
     /// Clears the environment, including the defaults such as `PATH`.
     pub fn env_clear(mut self) -> Self {
         self.env.clear();

@@ -1,7 +1,7 @@
 //! VMs that other programs own.
 
 use std::{
-    path::PathBuf,
+    path::{Path, PathBuf},
     pin::pin,
     sync::{Arc, Weak},
     time::{Duration, SystemTime},
@@ -199,6 +199,22 @@ pub(super) async fn snapshot(
         Ok(Err(reason)) => Err(Error::OwnerFailed {
             id: id(),
             doing: "take a snapshot of it",
+            reason,
+        }),
+        // The VM has ended meanwhile.
+        Err(_) => Err(Error::NoSuchVm { id: id() }),
+    }
+}
+
+/// Asks the owner to go on in a new layer of the VM's disk.
+pub(super) async fn switch_disk(name: &VmName, path: &Path) -> Result<Duration, Error> {
+    let client = connect_to_owner(name).await?;
+    let id = || name.id().to_owned();
+    match client.switch_disk(path).await {
+        Ok(Ok(pause)) => Ok(pause),
+        Ok(Err(reason)) => Err(Error::OwnerFailed {
+            id: id(),
+            doing: "switch its disk",
             reason,
         }),
         // The VM has ended meanwhile.

@@ -3,11 +3,11 @@ use std::{
     time::Duration,
 };
 
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
 use super::{
-    End, Vm,
-    driver::change,
+    End, Vm, attached,
+    driver::{DriverRequest, change},
     handle::Control,
     pauser::{Change, Done, PauseControl},
     standstill::{Standstill, StandstillOptions, at_standstill},
@@ -40,8 +40,8 @@ impl Vm {
     ///
     /// # Errors
     /// [`Error::Disk`] if the layer cannot be created, [`Error::Invalid`] if the disk is
-    /// not kept, [`Error::NotOwner`] on an [attached](Self::attach) handle,
-    /// [`Error::BackendLacks`] if the backend cannot do it, or not with the link that the VM
+    /// not kept, [`Error::OwnerFailed`] in place of the others on an
+    /// [attached](Self::attach) handle, [`Error::BackendLacks`] if the backend cannot do it, or not with the link that the VM
     /// has, [`Error::Control`] if the VMM does not, [`Error::Unsupported`] if the VM has an
     /// older agent, [`Error::Gone`] if the VM has ended. The VM then writes to the layer as
     /// before, and no file is left behind.
@@ -51,24 +51,31 @@ impl Vm {
     pub async fn switch_disk(&self, path: impl AsRef<Path>) -> Result<Duration, Error> {
         let path = std::path::absolute(path.as_ref())
             .map_err(Error::host("find the folder of the layer"))?;
-        let Control::Owner { requests, .. } = &self.shared.control else {
-            return Err(Error::NotOwner {
-                doing: "switch its disk",
-            });
-        };
         if !self.shared.keeps_disk {
             return Err(Error::Invalid(
                 "the disk of the VM ends with it: start it with `VmBuilder::disk`".to_owned(),
             ));
         }
-        let (switched, switching) = oneshot::channel();
-        let job = SwitchJob { path, switched };
-        match change(requests, Change::SwitchDisk(job)).await {
-            Ok(()) => switching.await.map_err(|_| Error::Gone(End::Died)),
+        let switched = match &self.shared.control {
+            Control::Owner { requests, .. } => request(requests, path).await,
+            Control::Attached(name) => attached::switch_disk(name, &path).await,
+        };
+        match switched {
             Err(Error::Gone(_)) => Err(Error::Gone(self.ended().await.reason)),
-            Err(error) => Err(error),
+            switched => switched,
         }
     }
+}
+
+/// Has the driver switch the disk. Returns how long the processors stood still.
+pub(super) async fn request(
+    requests: &mpsc::UnboundedSender<DriverRequest>,
+    path: PathBuf,
+) -> Result<Duration, Error> {
+    let (switched, switching) = oneshot::channel();
+    let job = SwitchJob { path, switched };
+    change(requests, Change::SwitchDisk(job)).await?;
+    switching.await.map_err(|_| Error::Gone(End::Died))
 }
 
 /// A request to switch the disk.

@@ -11,7 +11,7 @@ use tracing::Instrument;
 use vmcell_wire::reset::ResetKey;
 
 use super::{
-    End, Vm, VmBuilder, VmState, WhilePaused, clock,
+    End, Vm, VmBuilder, VmState, WhilePaused, clock, disk_switch,
     driver::{Driver, DriverRequest},
     facts::VmFacts,
     handle::{Control, Shared},
@@ -283,7 +283,8 @@ impl OwnedVm for DriverHandle {
             | ControlRequest::Watch
             | ControlRequest::Snapshot
             | ControlRequest::Network
-            | ControlRequest::NetworkLog => return None,
+            | ControlRequest::NetworkLog
+            | ControlRequest::SwitchDisk => return None,
             ControlRequest::Stop => DriverRequest::Stop,
             ControlRequest::Kill => DriverRequest::Kill,
             ControlRequest::Pause => change(Change::Pause(WhilePaused::Wait)),
@@ -297,6 +298,13 @@ impl OwnedVm for DriverHandle {
 
     fn network(&self) -> &Network {
         &self.network
+    }
+
+    async fn switch_disk(&self, path: PathBuf) -> Result<Duration, Error> {
+        let Some(requests) = self.requests.upgrade() else {
+            return Err(Error::Gone(End::Died));
+        };
+        disk_switch::request(&requests, path).await
     }
 
     async fn snapshot(

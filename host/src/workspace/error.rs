@@ -1,0 +1,86 @@
+use std::path::PathBuf;
+
+use super::WorkspaceState;
+
+/// Why something cannot be done with a workspace.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WorkspaceError {
+    /// There is no such workspace.
+    #[error("there is no workspace {id:?}")]
+    NotFound {
+        /// The id or name that was looked for.
+        id: String,
+    },
+    /// Another workspace of this user has the name.
+    #[error("the workspace {id} has the name {name:?}: choose another one")]
+    NameTaken {
+        /// The name.
+        name: String,
+        /// The id of the workspace that has it.
+        id: String,
+    },
+    /// It must be in another state.
+    #[error("the workspace {id} is {state}, but must be {needed}")]
+    State {
+        /// The id.
+        id: String,
+        /// Its state.
+        state: WorkspaceState,
+        /// The state that it must be in, and how to get there.
+        needed: &'static str,
+    },
+    /// There is no snapshot with this name.
+    #[error("the workspace {id} has no snapshot {name:?}")]
+    NoSnapshot {
+        /// The id.
+        id: String,
+        /// The name.
+        name: String,
+    },
+    /// There is a snapshot with this name.
+    #[error("the workspace {id} has a snapshot {name:?}: delete it, or choose another name")]
+    SnapshotTaken {
+        /// The id.
+        id: String,
+        /// The name.
+        name: String,
+    },
+    /// A file of the workspace cannot be used.
+    #[error("{}: {reason}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The workspace was written by a newer version of vmcell.
+    #[error(
+        "{}: was written by a newer version of vmcell (format {version}; this one reads up to \
+         {supported}): use that version",
+        path.display()
+    )]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// The version of its format.
+        version: u64,
+        /// The newest version that is read.
+        supported: u64,
+    },
+}
+
+impl WorkspaceError {
+    /// Returns a name of the kind of error that never changes, for machines.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NotFound { .. } => "no-such-workspace",
+            Self::NameTaken { .. } => "workspace-name-taken",
+            Self::State { .. } => "workspace-state",
+            Self::NoSnapshot { .. } => "no-such-snapshot",
+            Self::SnapshotTaken { .. } => "snapshot-name-taken",
+            Self::Damaged { .. } => "workspace-damaged",
+            Self::Newer { .. } => "workspace-newer",
+        }
+    }
+}

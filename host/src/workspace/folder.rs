@@ -1,0 +1,216 @@
+use std::{
+    fs::{self, DirBuilder},
+    io,
+    os::unix::fs::DirBuilderExt as _,
+    path::{Path, PathBuf},
+};
+
+use super::{
+    WorkspaceError,
+    lock::FileLock,
+    record::{NEW, OWNER_DIED, Record},
+};
+use crate::{
+    disk::image::{OpenOptions, create_child},
+    error::Error,
+};
+
+/// The folder of a workspace.
+///
+/// ```text
+///  ws-…/            mode 0700
+///  ├── workspace.json   its record; without it, the workspace is being created
+///  ├── name             the name that it gets, while it is being created
+///  ├── changes.lock     held by who changes it
+///  ├── owner.lock       held by the program that runs its VM
+///  ├── image.ext4       the image, if it could be linked
+///  └── layers/1.qcow2 … its disk
+/// ```
+#[derive(Clone, Debug)]
+pub(super) struct Folder {
+    path: PathBuf,
+}
+
+const RECORD: &str = "workspace.json";
+const NAME: &str = "name";
+const IMAGE: &str = "image.ext4";
+const LAYERS: &str = "layers";
+const CHANGES_LOCK: &str = "changes.lock";
+const OWNER_LOCK: &str = "owner.lock";
+
+impl Folder {
+    pub(super) fn new(path: PathBuf) -> Self {
+        Self { path }
+    }
+
+    /// Creates the folder of a new workspace, which nobody sees before its record is
+    /// written.
+    pub(super) fn create(path: PathBuf) -> Result<(Self, FileLock), Error> {
+        let make = || {
+            let mut builder = DirBuilder::new();
+            builder.mode(0o700).create(&path)?;
+            builder.create(path.join(LAYERS))?;
+            FileLock::try_take(&path.join(CHANGES_LOCK))?.ok_or(io::ErrorKind::WouldBlock.into())
+        };
+        let lock = make().map_err(Error::host("make the folder of the workspace"))?;
+        Ok((Self { path }, lock))
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn owner_lock(&self) -> PathBuf {
+        self.path.join(OWNER_LOCK)
+    }
+
+    pub(super) fn changes_lock(&self) -> PathBuf {
+        self.path.join(CHANGES_LOCK)
+    }
+
+    /// Reads what is written down about the workspace. `None` if there is nothing, or if
+    /// it is being created.
+    pub(super) fn read(&self) -> Result<Option<Record>, WorkspaceError> {
+        let path = self.path.join(RECORD);
+        let record = Record::read(&path)?;
+        match record {
+            Some(record) if !self.path.ends_with(&record.id) => Err(WorkspaceError::Damaged {
+                path,
+                reason: format!("is that of another workspace, {}", record.id),
+            }),
+            record => Ok(record),
+        }
+    }
+
+    pub(super) fn write(&self, record: &Record) -> Result<(), Error> {
+        let written = record.write(&self.path.join(RECORD));
+        written.map_err(Error::host("write the record of the workspace"))
+    }
+
+    /// Writes down the name of a workspace that is being created, so that nobody else takes
+    /// it.
+    pub(super) fn reserve(&self, name: Option<&str>) -> Result<(), Error> {
+        match name {
+            Some(name) => fs::write(self.path.join(NAME), name)
+                .map_err(Error::host("make the folder of the workspace")),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the name of a workspace that is being created.
+    pub(super) fn reserved_name(&self) -> Option<String> {
+        match self.path.join(RECORD).exists() {
+            true => None,
+            false => fs::read_to_string(self.path.join(NAME)).ok(),
+        }
+    }
+
+    /// Returns whether a program runs its VM.
+    pub(super) fn is_owned(&self) -> bool {
+        FileLock::is_held(&self.owner_lock()).unwrap_or(false)
+    }
+
+    pub(super) fn layer(&self, number: u32) -> PathBuf {
+        self.path.join(LAYERS).join(format!("{number}.qcow2"))
+    }
+
+    /// Returns the image below the layers.
+    pub(super) fn image(&self, record: &Record) -> PathBuf {
+        let linked = self.path.join(IMAGE);
+        match linked.exists() {
+            true => linked,
+            false => record.specification.image.clone(),
+        }
+    }
+
+    /// Returns how the layers are opened: with an image that may be elsewhere.
+    pub(super) fn open_options(&self, record: &Record) -> OpenOptions {
+        let image = self.image(record);
+        let options = OpenOptions::new().allow_backing(&self.path);
+        match image.parent() {
+            Some(parent) => options.allow_backing(parent),
+            None => options,
+        }
+    }
+
+    /// Gives the image another name in this folder, so that it is there as long as the
+    /// workspace is. Does nothing if the image is in another file system.
+    pub(super) fn link_image(&self, image: &Path) {
+        if let Err(error) = fs::hard_link(image, self.path.join(IMAGE)) {
+            tracing::debug!(%error, "the image of a workspace stays where it is");
+        }
+    }
+
+    /// Gives the layers of another workspace that are not written any more, and its
+    /// image, another name in this folder.
+    pub(super) fn link_layers(
+        &self,
+        from: &Self,
+        layers: impl IntoIterator<Item = u32>,
+    ) -> io::Result<()> {
+        for layer in layers {
+            fs::hard_link(from.layer(layer), self.layer(layer))?;
+        }
+        match fs::hard_link(from.path.join(IMAGE), self.path.join(IMAGE)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            linked => linked,
+        }
+    }
+
+    /// Creates a layer above another one, or above the image.
+    pub(super) fn create_layer(&self, number: u32, record: &Record) -> Result<(), Error> {
+        let below = match record.layers.below(number) {
+            Some(layer) => self.layer(layer),
+            None => self.image(record),
+        };
+        create_child(below, self.layer(number), self.open_options(record))?;
+        Ok(())
+    }
+
+    /// Finishes or undoes what programs have left undone that died. The caller has both
+    /// locks.
+    pub(super) fn repair(&self, record: &mut Record) -> Result<(), Error> {
+        let before = record.clone();
+        if record.run.is_some() {
+            record.ended(OWNER_DIED);
+        }
+        if let Some(next) = record.next_top.take()
+            && self.layer(next).exists()
+        {
+            // The VM may have written to it.
+            record.layers.start_above(record.layers.top());
+        }
+        if *record != before {
+            self.write(record)?;
+        }
+        self.remove_unknown_files(record);
+        Ok(())
+    }
+
+    /// Removes the files of layers that the record does not name, and those that were
+    /// being written.
+    pub(super) fn remove_unknown_files(&self, record: &Record) {
+        let known: Vec<_> = record.layers.all().map(|layer| self.layer(layer)).collect();
+        let layers = fs::read_dir(self.path.join(LAYERS));
+        for entry in layers.into_iter().flatten().flatten() {
+            if !known.contains(&entry.path()) {
+                remove(&entry.path());
+            }
+        }
+        for entry in fs::read_dir(&self.path).into_iter().flatten().flatten() {
+            if entry
+                .file_name()
+                .as_encoded_bytes()
+                .starts_with(NEW.as_bytes())
+            {
+                remove(&entry.path());
+            }
+        }
+    }
+}
+
+fn remove(path: &Path) {
+    if let Err(error) = fs::remove_file(path) {
+        tracing::warn!(%error, path = %path.display(), "cannot remove a file");
+    }
+}

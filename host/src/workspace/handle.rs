@@ -1,0 +1,340 @@
+use std::collections::BTreeMap;
+
+use super::{
+    WorkspaceError, WorkspaceInfo, WorkspaceState, Workspaces,
+    folder::Folder,
+    id::{check_label, check_name},
+    locked::Locked,
+    running,
+};
+use crate::{
+    Vm,
+    disk::{Disk, DiskOptions},
+    error::Error,
+    on_thread::on_thread,
+    process::{Command, Output},
+};
+
+/// A workspace: see [`workspace`](crate::workspace).
+///
+/// A handle does not keep the workspace running, and several programs can have one.
+#[derive(Clone, Debug)]
+pub struct Workspace {
+    workspaces: Workspaces,
+    id: String,
+}
+
+impl Workspace {
+    pub(super) fn new(workspaces: Workspaces, id: String) -> Self {
+        Self { workspaces, id }
+    }
+
+    /// Returns its id, which never changes.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    pub(super) fn workspaces(&self) -> &Workspaces {
+        &self.workspaces
+    }
+
+    pub(super) fn folder(&self) -> Folder {
+        self.workspaces.of(&self.id)
+    }
+
+    pub(super) async fn lock(&self) -> Result<Locked, Error> {
+        Locked::wait(self.folder(), &self.id).await
+    }
+
+    fn not_found(&self) -> WorkspaceError {
+        WorkspaceError::NotFound {
+            id: self.id.clone(),
+        }
+    }
+
+    /// Returns its state and all that is known about it.
+    ///
+    /// # Errors
+    /// [`WorkspaceError::NotFound`]
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn info(&self) -> Result<WorkspaceInfo, Error> {
+        let (this, missing) = (self.clone(), self.not_found());
+        on_thread("read the workspace", move || {
+            let record = this.folder().read()?.ok_or(missing)?;
+            Ok(this.workspaces.info(record))
+        })
+        .await
+    }
+
+    /// Starts it, unless it runs. Nothing of it is reset: its disk is as it was when it
+    /// was stopped. Returns its VM.
+    ///
+    /// If it does not run yet, it runs in this program, and stops when that ends.
+    ///
+    /// # Errors
+    /// As for [`VmBuilder::start`](crate::VmBuilder::start), and
+    /// [`WorkspaceError::NotFound`].
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, it may or may not run.
+    pub async fn start(&self) -> Result<Vm, Error> {
+        let mut locked = self.lock().await?;
+        match locked.take_owner() {
+            Some(owner) => running::start(&mut locked, owner).await,
+            None => Vm::attach(&self.id).await,
+        }
+    }
+
+    /// Returns its VM, for its processes, files, services, terminals and ports.
+    ///
+    /// ```no_run
+    /// # async fn example(workspace: vmcell::workspace::Workspace) -> Result<(), vmcell::Error> {
+    /// let vm = workspace.vm().await?;
+    /// let text = vm.files().read("/workspace/README.md").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`WorkspaceError::State`] if it does not run, [`WorkspaceError::NotFound`].
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn vm(&self) -> Result<Vm, Error> {
+        let info = self.info().await?;
+        match info.state {
+            WorkspaceState::Running => Vm::attach(&self.id).await,
+            state => Err(self.wrong_state(state, "running: start it first").into()),
+        }
+    }
+
+    /// Runs a command in `/workspace`, unless it says otherwise, with the user and the
+    /// variables of the workspace, and returns its output. The workspace goes on.
+    ///
+    /// # Errors
+    /// As for [`Vm::exec_command`] and [`vm`](Self::vm).
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, the command is killed.
+    pub async fn exec(&self, command: Command) -> Result<Output, Error> {
+        let vm = self.vm().await?;
+        let record = self.folder().read()?.ok_or_else(|| self.not_found())?;
+        vm.exec_command(record.specification.apply_to(command))
+            .await
+    }
+
+    /// Stops it, if it runs. Its disk, its snapshots and its history are kept.
+    ///
+    /// # Errors
+    /// [`Error::Gone`] if it could not be stopped cleanly, so that its disk may lack the
+    /// last writes; [`WorkspaceError::NotFound`].
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, it may or may not stop.
+    pub async fn stop(&self) -> Result<(), Error> {
+        let mut locked = self.lock().await?;
+        if locked.state() == WorkspaceState::Stopped {
+            return Ok(());
+        }
+        let stopped = match Vm::attach(&self.id).await {
+            Ok(vm) => vm.stop().await,
+            // It has just ended.
+            Err(Error::NoSuchVm { .. }) => Ok(()),
+            Err(error) => return Err(error),
+        };
+        let reason = match &stopped {
+            Ok(()) => "stopped".to_owned(),
+            Err(Error::Gone(end)) => end.to_string(),
+            Err(_) => return stopped,
+        };
+        locked.wait_for_owner().await?;
+        locked.record.ended(&reason);
+        locked.write()?;
+        stopped
+    }
+
+    /// Ends its VM at once, if it runs.
+    pub(super) async fn kill(&self, locked: &mut Locked) -> Result<(), Error> {
+        if locked.state() == WorkspaceState::Stopped {
+            return Ok(());
+        }
+        match Vm::attach(&self.id).await {
+            Ok(vm) => vm.kill().await?,
+            Err(Error::NoSuchVm { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        locked.wait_for_owner().await
+    }
+
+    /// Deletes it, with its disk, its snapshots and its history. If it runs, its VM is
+    /// ended at once.
+    ///
+    /// # Errors
+    /// [`WorkspaceError::NotFound`], [`Error::Host`] if its files cannot be removed.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, it may or may not be deleted.
+    pub async fn delete(self) -> Result<(), Error> {
+        let mut locked = self.lock().await?;
+        self.kill(&mut locked).await?;
+        on_thread("delete the workspace", move || {
+            let _lock = self.workspaces.lock()?;
+            let removed = self.workspaces.remove(&locked.folder, &self.id);
+            removed.map_err(Error::host("delete the workspace"))
+        })
+        .await
+    }
+
+    /// Changes its name or its labels, and nothing else.
+    ///
+    /// # Errors
+    /// [`WorkspaceError::NameTaken`], [`Error::Invalid`] if it cannot be a name,
+    /// [`WorkspaceError::NotFound`].
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, it may or may not be changed.
+    pub async fn update(&self, update: WorkspaceUpdate) -> Result<WorkspaceInfo, Error> {
+        update.check()?;
+        let mut locked = self.lock().await?;
+        let this = self.clone();
+        on_thread("change the workspace", move || {
+            let record = &mut locked.record;
+            let lock = this.workspaces.lock()?;
+            if let NameUpdate::Set(name) = &update.name {
+                this.workspaces.check_name_is_free(name, &record.id)?;
+            }
+            update.apply_to(&mut record.name, &mut record.labels);
+            locked.write()?;
+            drop(lock);
+            Ok(this.workspaces.info(locked.record.clone()))
+        })
+        .await
+    }
+
+    /// Opens its disk, to read it without a VM.
+    ///
+    /// # Errors
+    /// [`WorkspaceError::State`] if it runs, [`Error::OfflineDisk`] if the disk is
+    /// damaged.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn disk(&self) -> Result<Disk, Error> {
+        let locked = self.lock().await?;
+        locked.require_stopped()?;
+        on_thread("open the disk of the workspace", move || {
+            let Locked { folder, record, .. } = &locked;
+            Ok(disk_options(folder, record).open(folder.layer(record.layers.top()))?)
+        })
+        .await
+    }
+
+    pub(super) fn wrong_state(
+        &self,
+        state: WorkspaceState,
+        needed: &'static str,
+    ) -> WorkspaceError {
+        WorkspaceError::State {
+            id: self.id.clone(),
+            state,
+            needed,
+        }
+    }
+}
+
+fn disk_options(folder: &Folder, record: &super::record::Record) -> DiskOptions {
+    let options = Disk::options().allow_backing(folder.path());
+    match folder.image(record).parent() {
+        Some(parent) => options.allow_backing(parent),
+        None => options,
+    }
+}
+
+/// A change of a workspace's name and labels.
+///
+/// ```
+/// use vmcell::workspace::WorkspaceUpdate;
+///
+/// let update = WorkspaceUpdate::new().name("build").clear_label("team");
+/// ```
+#[derive(Clone, Debug, Default)]
+#[must_use]
+pub struct WorkspaceUpdate {
+    name: NameUpdate,
+    clear_labels: bool,
+    labels: BTreeMap<String, Option<String>>,
+}
+
+#[derive(Clone, Debug, Default)]
+enum NameUpdate {
+    #[default]
+    Keep,
+    Clear,
+    Set(String),
+}
+
+impl WorkspaceUpdate {
+    /// Changes nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the name.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = NameUpdate::Set(name.into());
+        self
+    }
+
+    /// Removes the name.
+    pub fn clear_name(mut self) -> Self {
+        self.name = NameUpdate::Clear;
+        self
+    }
+
+    /// Sets a label.
+    pub fn label(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.labels.insert(key.into(), Some(value.into()));
+        self
+    }
+
+    /// Removes a label.
+    pub fn clear_label(mut self, key: impl Into<String>) -> Self {
+        self.labels.insert(key.into(), None);
+        self
+    }
+
+    /// Removes all labels but those that this update sets.
+    pub fn clear_labels(mut self) -> Self {
+        self.clear_labels = true;
+        self
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        if let NameUpdate::Set(name) = &self.name {
+            check_name("name", name)?;
+        }
+        for (key, value) in &self.labels {
+            check_label(key, value.as_deref().unwrap_or_default())?;
+        }
+        Ok(())
+    }
+
+    fn apply_to(self, name: &mut Option<String>, labels: &mut BTreeMap<String, String>) {
+        match self.name {
+            NameUpdate::Keep => {}
+            NameUpdate::Clear => *name = None,
+            NameUpdate::Set(new) => *name = Some(new),
+        }
+        if self.clear_labels {
+            labels.clear();
+        }
+        for (key, value) in self.labels {
+            match value {
+                Some(value) => labels.insert(key, value),
+                None => labels.remove(&key),
+            };
+        }
+    }
+}

@@ -1,0 +1,116 @@
+use std::{collections::BTreeMap, path::PathBuf, time::SystemTime};
+
+use super::{
+    BASELINE, WorkspaceState,
+    record::{OWNER_DIED, Record, SnapshotRecord},
+};
+use crate::network::NetworkPolicy;
+
+/// A workspace as it is listed.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct WorkspaceInfo {
+    /// Its id, which never changes.
+    pub id: String,
+    /// Its name.
+    pub name: Option<String>,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+    /// What its image is called.
+    pub environment: String,
+    /// Its state.
+    pub state: WorkspaceState,
+    /// Why it is stopped, if it ran before.
+    pub stop_reason: Option<String>,
+    /// The number of virtual processors.
+    pub vcpus: u32,
+    /// The memory in MiB.
+    pub memory_mib: u32,
+    /// What its programs reach.
+    pub network: NetworkPolicy,
+    /// How `/workspace` was filled.
+    pub seed: WorkspaceSeed,
+    /// When it was created.
+    pub created: SystemTime,
+    /// When it was used.
+    pub last_activity: SystemTime,
+    /// How often it was reset.
+    pub reset_count: u64,
+    /// When it was reset.
+    pub last_reset: Option<SystemTime>,
+}
+
+/// How `/workspace` of a workspace was filled when it was created.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WorkspaceSeed {
+    /// The folder or archive; `None` if it began empty.
+    pub path: Option<PathBuf>,
+    /// The number of entries that were copied.
+    pub entries: u64,
+    /// The size of their files in bytes.
+    pub bytes: u64,
+}
+
+/// A snapshot of a workspace's disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WorkspaceSnapshot {
+    /// Its name; `baseline` for the workspace as it was created.
+    pub name: String,
+    /// When it was taken.
+    pub created: SystemTime,
+    /// How many bytes its last layer takes on the disk: what was written since the
+    /// snapshot before it.
+    pub bytes: u64,
+}
+
+impl WorkspaceInfo {
+    /// `is_owned` says that a program runs its VM.
+    pub(super) fn new(record: Record, is_owned: bool) -> Self {
+        let state = match record.run.is_some() && is_owned {
+            true => WorkspaceState::Running,
+            false => WorkspaceState::Stopped,
+        };
+        let stop_reason = match (state, &record.run, record.last_end) {
+            (WorkspaceState::Stopped, Some(_), _) => Some(OWNER_DIED.to_owned()),
+            (WorkspaceState::Stopped, None, Some(end)) => Some(end.reason),
+            _ => None,
+        };
+        Self {
+            id: record.id,
+            name: record.name,
+            labels: record.labels,
+            environment: record.specification.environment,
+            state,
+            stop_reason,
+            vcpus: record.specification.vcpus,
+            memory_mib: record.specification.memory_mib,
+            network: record.specification.network,
+            seed: WorkspaceSeed {
+                path: record.seed.path,
+                entries: record.seed.entries,
+                bytes: record.seed.bytes,
+            },
+            created: record.created.time(),
+            last_activity: record.last_activity.time(),
+            reset_count: record.reset_count,
+            last_reset: record.last_reset.map(super::timestamp::Timestamp::time),
+        }
+    }
+}
+
+impl WorkspaceSnapshot {
+    pub(super) fn new(name: &str, record: &SnapshotRecord, bytes: u64) -> Self {
+        Self {
+            name: name.to_owned(),
+            created: record.created.time(),
+            bytes,
+        }
+    }
+
+    /// Returns whether it is the workspace as it was created, which cannot be deleted.
+    pub fn is_baseline(&self) -> bool {
+        self.name == BASELINE
+    }
+}

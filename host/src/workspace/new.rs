@@ -1,0 +1,155 @@
+use std::{collections::BTreeMap, path::PathBuf};
+
+use super::{
+    id::{check_label, check_name},
+    record::Record,
+    seed::Seed,
+    specification::Specification,
+};
+use crate::{error::Error, network::NetworkPolicy};
+
+/// A workspace to [create](super::Workspaces::create).
+///
+/// ```no_run
+/// # async fn example() -> Result<(), vmcell::Error> {
+/// use vmcell::workspace::{NewWorkspace, Workspaces};
+///
+/// let new = NewWorkspace::new("base.ext4")
+///     .name("build")
+///     .label("team", "compilers")
+///     .seed("my-project");
+/// let workspace = Workspaces::open()?.create(new).await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct NewWorkspace {
+    pub(super) name: Option<String>,
+    pub(super) labels: BTreeMap<String, String>,
+    pub(super) specification: Specification,
+    seed: Option<PathBuf>,
+}
+
+impl NewWorkspace {
+    /// A workspace whose VM boots from an image, with one processor and 1024 MiB of
+    /// memory, and without a network.
+    pub fn new(image: impl Into<PathBuf>) -> Self {
+        let image = image.into();
+        let environment = image.file_stem().unwrap_or_default();
+        Self {
+            name: None,
+            labels: BTreeMap::new(),
+            specification: Specification {
+                environment: environment.to_string_lossy().into_owned(),
+                image,
+                vcpus: 1,
+                memory_mib: 1024,
+                user: None,
+                variables: BTreeMap::new(),
+                network: NetworkPolicy::off(),
+            },
+            seed: None,
+        }
+    }
+
+    /// Sets what the image is called in lists; the name of its file by default.
+    pub fn environment(mut self, name: impl Into<String>) -> Self {
+        self.specification.environment = name.into();
+        self
+    }
+
+    /// Sets a name by which the workspace is found. No two workspaces of a user have the
+    /// same one.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Adds a label. Labels are for those who look for a workspace, and have no effect.
+    pub fn label(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.labels.insert(key.into(), value.into());
+        self
+    }
+
+    /// Sets the number of virtual processors.
+    pub fn vcpus(mut self, count: u32) -> Self {
+        self.specification.vcpus = count;
+        self
+    }
+
+    /// Sets the memory in MiB.
+    pub fn memory_mib(mut self, mib: u32) -> Self {
+        self.specification.memory_mib = mib;
+        self
+    }
+
+    /// Sets the user that commands run as, unless they have another one; root by default.
+    pub fn user(mut self, user: impl Into<String>) -> Self {
+        self.specification.user = Some(user.into());
+        self
+    }
+
+    /// Sets an environment variable of all commands, unless they have their own.
+    pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        let variables = &mut self.specification.variables;
+        variables.insert(name.into(), value.into());
+        self
+    }
+
+    /// Sets what the programs of the workspace reach, and whether ports can be published:
+    /// nothing by default.
+    pub fn network(mut self, policy: NetworkPolicy) -> Self {
+        self.specification.network = policy;
+        self
+    }
+
+    /// Fills `/workspace` with the contents of a folder, or of a `.tar`, `.tar.gz`, `.tgz`
+    /// or `.tar.zst` archive, before the workspace is there.
+    pub fn seed(mut self, path: impl Into<PathBuf>) -> Self {
+        self.seed = Some(path.into());
+        self
+    }
+
+    /// A workspace with the settings of another one, but for its name.
+    pub(super) fn like(record: &Record) -> Self {
+        Self {
+            name: None,
+            labels: record.labels.clone(),
+            specification: record.specification.clone(),
+            seed: None,
+        }
+    }
+
+    /// Checks that it can have the disk of another one.
+    pub(super) fn check_fork(&mut self, source: &Record) -> Result<(), Error> {
+        self.specification.image = source.specification.image.clone();
+        self.check_names()?;
+        match self.seed {
+            Some(_) => Err(Error::Invalid(
+                "a fork has the files of its snapshot, and cannot be seeded".to_owned(),
+            )),
+            None => Ok(()),
+        }
+    }
+
+    fn check_names(&self) -> Result<(), Error> {
+        if let Some(name) = &self.name {
+            check_name("name", name)?;
+        }
+        let mut labels = self.labels.iter();
+        labels.try_for_each(|(key, value)| check_label(key, value))
+    }
+
+    /// Checks what can be checked before anything is created.
+    pub(super) fn check(&mut self) -> Result<Option<Seed>, Error> {
+        self.check_names()?;
+        let image = &mut self.specification.image;
+        *image = std::fs::canonicalize(&image).map_err(|error| Error::BadFile {
+            what: "image",
+            path: image.clone(),
+            reason: error.to_string(),
+        })?;
+        self.seed.take().map(Seed::check).transpose()
+    }
+}

@@ -1,0 +1,294 @@
+use std::{
+    collections::BTreeMap,
+    fs::{self, File},
+    io::{self, Write as _},
+    path::Path,
+};
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    BASELINE, WorkspaceError, layers::LayerTree, specification::Specification, timestamp::Timestamp,
+};
+
+/// What is written down about a workspace: all of it, in one file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Record {
+    /// The version of this format.
+    version: u64,
+    pub(super) id: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) name: Option<String>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) labels: BTreeMap<String, String>,
+    pub(super) specification: Specification,
+    pub(super) seed: SeedRecord,
+    pub(super) created: Timestamp,
+    pub(super) last_activity: Timestamp,
+    pub(super) layers: LayerTree,
+    /// The layer that the VM may have gone on in, although nothing says so yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) next_top: Option<u32>,
+    /// Without the baseline.
+    pub(super) baseline: SnapshotRecord,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) snapshots: BTreeMap<String, SnapshotRecord>,
+    #[serde(default)]
+    pub(super) reset_count: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) last_reset: Option<Timestamp>,
+    /// Set while its VM runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) run: Option<RunRecord>,
+    /// How its VM ended the last time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) last_end: Option<EndRecord>,
+}
+
+/// A snapshot of the disk.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct SnapshotRecord {
+    /// The layer that is not written any more.
+    pub(super) layer: u32,
+    pub(super) created: Timestamp,
+}
+
+/// How `/workspace` was filled.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct SeedRecord {
+    /// The folder or archive; `None` if it began empty.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) path: Option<std::path::PathBuf>,
+    #[serde(default)]
+    pub(super) entries: u64,
+    #[serde(default)]
+    pub(super) bytes: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct RunRecord {
+    pub(super) began: Timestamp,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct EndRecord {
+    pub(super) ended: Timestamp,
+    pub(super) reason: String,
+}
+
+/// The version that is written, and the newest one that is read.
+const VERSION: u64 = 1;
+
+/// The size of the largest file that is read.
+const MAX_SIZE: u64 = 4 << 20;
+
+/// The reason of a run that nobody has recorded the end of.
+pub(super) const OWNER_DIED: &str = "the program that ran it ended unexpectedly";
+
+impl Record {
+    /// The record of a new workspace, whose only layer is its baseline.
+    pub(super) fn new(id: String, specification: Specification) -> Self {
+        let now = Timestamp::now();
+        let layers = LayerTree::new();
+        Self {
+            version: VERSION,
+            id,
+            name: None,
+            labels: BTreeMap::new(),
+            specification,
+            seed: SeedRecord {
+                path: None,
+                entries: 0,
+                bytes: 0,
+            },
+            created: now,
+            last_activity: now,
+            baseline: SnapshotRecord {
+                layer: layers.top(),
+                created: now,
+            },
+            layers,
+            next_top: None,
+            snapshots: BTreeMap::new(),
+            reset_count: 0,
+            last_reset: None,
+            run: None,
+            last_end: None,
+        }
+    }
+
+    /// Reads a file. Returns `None` if there is none.
+    pub(super) fn read(path: &Path) -> Result<Option<Self>, WorkspaceError> {
+        let damaged = |reason: String| WorkspaceError::Damaged {
+            path: path.to_owned(),
+            reason,
+        };
+        let unreadable = |error: io::Error| damaged(format!("cannot be read: {error}"));
+        let file = match File::open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            opened => opened.map_err(unreadable)?,
+        };
+        if file.metadata().map_err(unreadable)?.len() > MAX_SIZE {
+            return Err(damaged("is too large".to_owned()));
+        }
+        let json = fs::read(path).map_err(unreadable)?;
+        Self::from_json(&json, path).map(Some)
+    }
+
+    fn from_json(json: &[u8], path: &Path) -> Result<Self, WorkspaceError> {
+        #[derive(Deserialize)]
+        struct Version {
+            version: u64,
+        }
+        let damaged = |reason: String| WorkspaceError::Damaged {
+            path: path.to_owned(),
+            reason,
+        };
+        let invalid = |error: serde_json::Error| damaged(format!("is not a workspace: {error}"));
+        // First, because a newer version may have other fields.
+        let Version { version } = serde_json::from_slice(json).map_err(invalid)?;
+        if version > VERSION {
+            return Err(WorkspaceError::Newer {
+                path: path.to_owned(),
+                version,
+                supported: VERSION,
+            });
+        }
+        let record: Self = serde_json::from_slice(json).map_err(invalid)?;
+        match record.is_valid() {
+            true => Ok(record),
+            false => Err(damaged("names layers that it does not have".to_owned())),
+        }
+    }
+
+    fn is_valid(&self) -> bool {
+        let is_layer = |snapshot: &SnapshotRecord| {
+            // One that is written to is no snapshot.
+            let mut layers = self.layers.all();
+            layers.any(|layer| layer == snapshot.layer) && snapshot.layer != self.layers.top()
+        };
+        let is_next = |layer: u32| layer == self.layers.next();
+        let snapshots = self.snapshots.values();
+        self.layers.is_valid()
+            && snapshots.chain([&self.baseline]).all(is_layer)
+            && self.next_top.is_none_or(is_next)
+    }
+
+    /// Replaces the file, so that a reader finds the old record or the new one, also after
+    /// a power failure.
+    pub(super) fn write(&self, path: &Path) -> io::Result<()> {
+        let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
+        let mut json = serde_json::to_vec_pretty(self)?;
+        json.push(b'\n');
+        let mut file = tempfile::Builder::new().prefix(NEW).tempfile_in(folder)?;
+        file.write_all(&json)?;
+        file.as_file().sync_all()?;
+        file.persist(path)?;
+        File::open(folder)?.sync_all()
+    }
+
+    /// Returns the layer of a snapshot.
+    pub(super) fn snapshot(&self, name: &str) -> Option<&SnapshotRecord> {
+        match name {
+            BASELINE => Some(&self.baseline),
+            _ => self.snapshots.get(name),
+        }
+    }
+
+    /// Removes layers that nothing needs.
+    pub(super) fn drop_unneeded_layers(&mut self) {
+        let snapshots = self.snapshots.values().chain([&self.baseline]);
+        let layers: Vec<_> = snapshots.map(|snapshot| snapshot.layer).collect();
+        self.layers.keep_only(layers);
+    }
+
+    /// Records that its VM has ended.
+    pub(super) fn ended(&mut self, reason: &str) {
+        self.run = None;
+        self.last_end = Some(EndRecord {
+            ended: Timestamp::now(),
+            reason: reason.to_owned(),
+        });
+    }
+}
+
+/// How the names of files begin that are being written.
+pub(super) const NEW: &str = ".new-";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::network::NetworkPolicy;
+
+    fn record() -> Record {
+        let specification = Specification {
+            environment: "base".to_owned(),
+            image: "base.ext4".into(),
+            vcpus: 1,
+            memory_mib: 128,
+            user: None,
+            variables: BTreeMap::new(),
+            network: NetworkPolicy::off(),
+        };
+        let mut record = Record::new("ws-abcdefghjkmn".to_owned(), specification);
+        record.layers.start_above(1);
+        record
+    }
+
+    #[test]
+    fn a_record_is_the_same_after_it_was_written_and_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("workspace.json");
+        assert_eq!(Record::read(&path).unwrap(), None);
+        let mut record = record();
+        record.name = Some("build".to_owned());
+        record.write(&path).unwrap();
+        assert_eq!(Record::read(&path).unwrap().as_ref(), Some(&record));
+        record.ended("stopped");
+        record.write(&path).unwrap();
+        assert_eq!(Record::read(&path).unwrap(), Some(record));
+        // Nothing else is left.
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn files_that_are_damaged_or_newer_are_refused_and_say_why() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("workspace.json");
+        let json = serde_json::to_string(&record()).unwrap();
+        for (text, expected) in [
+            (json[..json.len() / 2].to_owned(), "is not a workspace"),
+            (String::new(), "is not a workspace"),
+            (
+                json.replace("\"version\":1", "\"version\":2"),
+                "newer version",
+            ),
+            (json.replace("\"layer\":1", "\"layer\":7"), "layers"),
+            (json.replace("\"layer\":1", "\"layer\":2"), "layers"),
+            (format!("{json}{}", " ".repeat(5 << 20)), "too large"),
+        ] {
+            assert_ne!(text, json);
+            fs::write(&path, text).unwrap();
+            let error = Record::read(&path).unwrap_err().to_string();
+            assert!(error.contains(expected), "{expected}: {error}");
+            assert!(error.contains("workspace.json"), "{error}");
+        }
+    }
+
+    #[test]
+    fn only_layers_that_nothing_needs_are_dropped() {
+        let mut record = record();
+        let snapshot = SnapshotRecord {
+            layer: 2,
+            created: Timestamp::now(),
+        };
+        record.snapshots.insert("a".to_owned(), snapshot);
+        record.layers.start_above(2);
+        record.layers.start_above(1);
+        record.drop_unneeded_layers();
+        assert_eq!(record.layers.all().collect::<Vec<_>>(), [1, 2, 4]);
+        record.snapshots.clear();
+        record.drop_unneeded_layers();
+        assert_eq!(record.layers.all().collect::<Vec<_>>(), [1, 4]);
+    }
+}

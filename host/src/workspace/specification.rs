@@ -1,0 +1,46 @@
+use std::{collections::BTreeMap, path::PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    link::LinkKind,
+    network::NetworkPolicy,
+    process::Command,
+    vm::{Vm, VmBuilder},
+};
+
+/// What a workspace is made of. It never changes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Specification {
+    /// What its users call the image.
+    pub(super) environment: String,
+    /// Where the image is, or was when the workspace was created.
+    pub(super) image: PathBuf,
+    pub(super) vcpus: u32,
+    pub(super) memory_mib: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) user: Option<String>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) variables: BTreeMap<String, String>,
+    pub(super) network: NetworkPolicy,
+}
+
+/// The folder of a guest that a workspace is about.
+pub(super) const WORKSPACE: &str = "/workspace";
+
+impl Specification {
+    /// Returns the VM of a workspace, but for its id and its disk.
+    pub(super) fn vm(&self) -> VmBuilder {
+        Vm::builder()
+            .vcpus(self.vcpus)
+            .memory_mib(self.memory_mib)
+            .network(self.network.clone())
+            // Over the other links, a VMM cannot go on in a new layer or save the VM.
+            .link(LinkKind::Serial)
+    }
+
+    /// Gives a command what the workspace has for all of them, unless it has its own.
+    pub(super) fn apply_to(&self, command: Command) -> Command {
+        command.with_defaults(self.user.as_deref(), &self.variables, WORKSPACE)
+    }
+}

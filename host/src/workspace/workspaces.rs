@@ -1,0 +1,246 @@
+use std::{
+    ffi::OsStr,
+    fs::{self, DirBuilder},
+    io,
+    os::unix::fs::{DirBuilderExt as _, MetadataExt as _},
+    path::{Path, PathBuf},
+};
+
+use rustix::process::geteuid;
+
+use super::{
+    NewWorkspace, Workspace, WorkspaceError, WorkspaceInfo,
+    folder::Folder,
+    id::{is_id, new_id},
+    lock::FileLock,
+    locked::Locked,
+    record::Record,
+};
+use crate::{error::Error, locate, on_thread::on_thread};
+
+/// The workspaces of a user, below a folder.
+#[derive(Clone, Debug)]
+pub struct Workspaces {
+    folder: PathBuf,
+}
+
+/// How the names of folders begin that are being removed.
+const DELETED: &str = ".deleted-";
+
+/// Held while a folder is created or removed, and while a name is given.
+const LOCK: &str = "lock";
+
+impl Workspaces {
+    /// Opens those of this user: below `$XDG_STATE_HOME/vmcell`, or
+    /// `~/.local/state/vmcell`.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] if there is neither, and as for [`at`](Self::at).
+    pub fn open() -> Result<Self, Error> {
+        let root = locate::state_folder().ok_or_else(|| Error::Missing {
+            what: "the user's state folder",
+            remedy: "set XDG_STATE_HOME or HOME".to_owned(),
+        })?;
+        Self::at(root)
+    }
+
+    /// Opens those below a folder, which is created if it is not there.
+    ///
+    /// # Errors
+    /// [`Error::Host`] if it cannot be created, [`Error::BadFile`] if it belongs to another
+    /// user, who could replace what is in it.
+    pub fn at(root: impl AsRef<Path>) -> Result<Self, Error> {
+        const DOING: &str = "make the folder of the workspaces";
+        let root = std::path::absolute(root).map_err(Error::host(DOING))?;
+        let folder = root.join("workspaces");
+        let mut builder = DirBuilder::new();
+        let created = builder.recursive(true).mode(0o700).create(&folder);
+        created.map_err(Error::host(DOING))?;
+        let metadata = fs::metadata(&folder).map_err(Error::host(DOING))?;
+        if metadata.uid() != geteuid().as_raw() {
+            return Err(Error::BadFile {
+                what: "folder of workspaces",
+                path: folder,
+                reason: "belongs to another user".to_owned(),
+            });
+        }
+        Ok(Self { folder })
+    }
+
+    /// Creates a workspace, and starts it. When this returns, it is filled and can be
+    /// used, also by other programs.
+    ///
+    /// # Errors
+    /// [`Error::Workspace`] if its name is taken, [`Error::BadFile`] if its image or seed
+    /// cannot be used, and as for [`VmBuilder::start`](crate::VmBuilder::start). Nothing is
+    /// left behind.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, there may or may not be a workspace. What was begun is
+    /// removed by the next call.
+    pub async fn create(&self, mut new: NewWorkspace) -> Result<Workspace, Error> {
+        let seed = new.check()?;
+        let mut record = Record::new(new_id()?, new.specification);
+        record.name = new.name;
+        record.labels = new.labels;
+        let mut locked = self.add(record).await?;
+        let created = super::create::fill(&mut locked, seed).await;
+        if created.is_err() {
+            let path = locked.folder.path().to_owned();
+            let removing = on_thread("remove the workspace", move || {
+                fs::remove_dir_all(path).map_err(Error::host("remove the workspace"))
+            });
+            removing.await?;
+        }
+        created?;
+        Ok(Workspace::new(self.clone(), locked.record.id.clone()))
+    }
+
+    /// Makes the folder of a workspace that nobody sees yet.
+    pub(super) async fn add(&self, record: Record) -> Result<Locked, Error> {
+        let this = self.clone();
+        on_thread("make the workspace", move || {
+            let _lock = this.lock()?;
+            if let Some(name) = &record.name {
+                this.check_name_is_free(name, &record.id)?;
+            }
+            this.sweep();
+            let (folder, changes) = Folder::create(this.folder.join(&record.id))?;
+            // Others see its name from now on.
+            folder.reserve(record.name.as_deref())?;
+            Locked::new(folder, record, changes)
+        })
+        .await
+    }
+
+    /// Finds a workspace by its id or its name.
+    ///
+    /// # Errors
+    /// [`WorkspaceError::NotFound`]
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn get(&self, id_or_name: &str) -> Result<Workspace, Error> {
+        let this = self.clone();
+        let wanted = id_or_name.to_owned();
+        let id = on_thread("look for the workspace", move || {
+            let not_found = WorkspaceError::NotFound { id: wanted.clone() };
+            if is_id(&wanted) {
+                return match this.of(&wanted).read()? {
+                    Some(_) => Ok(wanted),
+                    None => Err(not_found.into()),
+                };
+            }
+            let has_name = |record: &Record| record.name.as_deref() == Some(&wanted);
+            let found = this.records().find(has_name);
+            found.map(|record| record.id).ok_or(not_found.into())
+        });
+        Ok(Workspace::new(self.clone(), id.await?))
+    }
+
+    /// Returns all workspaces, those that were used last first. Ones whose files are
+    /// damaged or of a newer version are left out, and a warning is logged.
+    ///
+    /// # Errors
+    /// [`Error::Host`] if the folder cannot be read.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn list(&self) -> Result<Vec<WorkspaceInfo>, Error> {
+        let this = self.clone();
+        on_thread("list the workspaces", move || {
+            if let Ok(Some(_lock)) = FileLock::try_take(&this.folder.join(LOCK)) {
+                this.sweep();
+            }
+            let mut list: Vec<_> = this.records().map(|record| this.info(record)).collect();
+            list.sort_by(|a, b| {
+                let by_activity = b.last_activity.cmp(&a.last_activity);
+                by_activity.then_with(|| a.id.cmp(&b.id))
+            });
+            Ok(list)
+        })
+        .await
+    }
+
+    /// Returns the folder of a workspace.
+    pub(super) fn of(&self, id: &str) -> Folder {
+        Folder::new(self.folder.join(id))
+    }
+
+    pub(super) fn info(&self, record: Record) -> WorkspaceInfo {
+        let is_owned = record.run.is_some() && self.of(&record.id).is_owned();
+        WorkspaceInfo::new(record, is_owned)
+    }
+
+    /// Waits until nobody else creates or removes folders, or gives names.
+    pub(super) fn lock(&self) -> Result<FileLock, Error> {
+        const DOING: &str = "lock the workspaces";
+        let lock = FileLock::wait(&self.folder.join(LOCK)).map_err(Error::host(DOING))?;
+        // Nobody removes the file.
+        lock.ok_or_else(|| Error::host(DOING)(io::ErrorKind::NotFound.into()))
+    }
+
+    /// Fails if a workspace other than `id` has the name. The caller has the
+    /// [lock](Self::lock).
+    pub(super) fn check_name_is_free(&self, name: &str, id: &str) -> Result<(), Error> {
+        let taken = |id: String| WorkspaceError::NameTaken {
+            name: name.to_owned(),
+            id,
+        };
+        let is_other = |record: &Record| record.id != id && record.name.as_deref() == Some(name);
+        if let Some(other) = self.records().find(is_other) {
+            return Err(taken(other.id).into());
+        }
+        let creating = self
+            .ids()
+            .find(|other| other != id && self.of(other).reserved_name().as_deref() == Some(name));
+        creating.map_or(Ok(()), |other| Err(taken(other).into()))
+    }
+
+    /// Removes the folder of a workspace as a whole.
+    pub(super) fn remove(&self, folder: &Folder, id: &str) -> io::Result<()> {
+        let deleted = self.folder.join(format!("{DELETED}{id}"));
+        fs::rename(folder.path(), &deleted)?;
+        fs::remove_dir_all(deleted)
+    }
+
+    /// Removes what programs have left behind that died while they created or removed a
+    /// workspace. The caller has the [lock](Self::lock).
+    fn sweep(&self) {
+        for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let is_deleted = name.as_encoded_bytes().starts_with(DELETED.as_bytes());
+            let is_abandoned = || {
+                let folder = Folder::new(entry.path());
+                name.to_str().is_some_and(is_id)
+                    && matches!(folder.read(), Ok(None))
+                    && !FileLock::is_held(&folder.changes_lock()).unwrap_or(true)
+            };
+            if is_deleted || is_abandoned() {
+                let removed = fs::remove_dir_all(entry.path());
+                tracing::info!(name = %name.display(), ?removed, "removed what was left of a workspace");
+            }
+        }
+    }
+
+    fn ids(&self) -> impl Iterator<Item = String> {
+        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let names = entries.map(|entry| entry.file_name());
+        names.filter_map(|name| {
+            OsStr::to_str(&name)
+                .filter(|name| is_id(name))
+                .map(str::to_owned)
+        })
+    }
+
+    /// Returns what is written down about all workspaces.
+    fn records(&self) -> impl Iterator<Item = Record> {
+        self.ids().filter_map(|id| match self.of(&id).read() {
+            Ok(record) => record,
+            Err(error) => {
+                tracing::warn!(%error, "a workspace cannot be read");
+                None
+            }
+        })
+    }
+}
