@@ -151,7 +151,7 @@ async fn what_cannot_be_created_leaves_nothing_behind() {
         (new().seed("/does/not/exist"), "/does/not/exist"),
         (new().seed("/etc/passwd"), "neither a folder nor"),
         (new().memory_mib(1), "memory"),
-        (new().user("nobody-knows-me"), "nobody-knows-me"),
+        (new().user("nobody-knows-me"), "no such user"),
     ] {
         let error = store.workspaces.create(new).await.unwrap_err();
         assert!(error.to_string().contains(expected), "{expected}: {error}");
