@@ -166,7 +166,8 @@ pub(crate) fn state_folder() -> Option<PathBuf> {
     Some(state.join("vmcell"))
 }
 
-fn in_path(program: impl AsRef<OsStr>) -> Option<PathBuf> {
+/// Looks for a program in the path.
+pub(crate) fn in_path(program: impl AsRef<OsStr>) -> Option<PathBuf> {
     let program = Path::new(program.as_ref());
     env::split_paths(&env::var_os("PATH")?)
         .map(|folder| folder.join(program))

@@ -1,7 +1,9 @@
+use std::fs;
+
 use super::{
     locked::Locked,
     record::{RunRecord, SnapshotRecord},
-    running,
+    running::{self, Running},
     seed::Seed,
     specification::WORKSPACE,
     timestamp::Timestamp,
@@ -9,13 +11,20 @@ use super::{
 use crate::{Vm, error::Error, on_thread::on_thread};
 
 /// Boots the VM of a new workspace, fills it, and writes its first record, with which it
-/// is there.
-pub(super) async fn fill(locked: &mut Locked, seed: Option<Seed>) -> Result<(), Error> {
-    let Some(owner) = locked.take_owner() else {
-        return Err(Error::Invalid(
-            "somebody else runs a new workspace".to_owned(),
-        ));
-    };
+/// is there. If that fails, its folder is removed.
+pub(super) async fn create(locked: Locked, seed: Option<Seed>) -> Result<Running, Error> {
+    let path = locked.folder.path().to_owned();
+    let created = fill(locked, seed).await;
+    if created.is_err() {
+        let removing = on_thread("remove the workspace", move || {
+            fs::remove_dir_all(path).map_err(Error::host("remove the workspace"))
+        });
+        removing.await?;
+    }
+    created
+}
+
+async fn fill(mut locked: Locked, seed: Option<Seed>) -> Result<Running, Error> {
     let (folder, record) = (locked.folder.clone(), locked.record.clone());
     let making = on_thread("make the disk of the workspace", move || {
         folder.link_image(&record.specification.image);
@@ -25,13 +34,13 @@ pub(super) async fn fill(locked: &mut Locked, seed: Option<Seed>) -> Result<(), 
     let vm = running::builder(&locked.folder, &locked.record)
         .start()
         .await?;
-    let filled = fill_vm(locked, seed, &vm).await;
-    if filled.is_err() {
-        vm.kill().await?;
+    match fill_vm(&mut locked, seed, &vm).await {
+        Ok(run) => Running::new(vm, locked, run),
+        Err(error) => {
+            vm.kill().await?;
+            Err(error)
+        }
     }
-    let run = filled?;
-    running::watch(&vm, owner, locked.folder.clone(), run);
-    Ok(())
 }
 
 async fn fill_vm(locked: &mut Locked, seed: Option<Seed>, vm: &Vm) -> Result<RunRecord, Error> {

@@ -46,6 +46,14 @@ pub enum WorkspaceError {
         /// The name.
         name: String,
     },
+    /// The program that was to run it could not.
+    #[error("{reason}")]
+    Keeper {
+        /// The id.
+        id: String,
+        /// Why it could not.
+        reason: String,
+    },
     /// A file of the workspace cannot be used.
     #[error("{}: {reason}", path.display())]
     Damaged {
@@ -79,6 +87,7 @@ impl WorkspaceError {
             Self::State { .. } => "workspace-state",
             Self::NoSnapshot { .. } => "no-such-snapshot",
             Self::SnapshotTaken { .. } => "snapshot-name-taken",
+            Self::Keeper { .. } => "workspace-keeper",
             Self::Damaged { .. } => "workspace-damaged",
             Self::Newer { .. } => "workspace-newer",
         }

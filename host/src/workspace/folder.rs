@@ -23,6 +23,7 @@ use crate::{
 ///  ├── name             the name that it gets, while it is being created
 ///  ├── changes.lock     held by who changes it
 ///  ├── owner.lock       held by the program that runs its VM
+///  ├── keeper.log       messages of the program that keeps it running
 ///  ├── image.ext4       the image, if it could be linked
 ///  └── layers/1.qcow2 … its disk
 /// ```
@@ -32,6 +33,7 @@ pub(super) struct Folder {
 }
 
 const RECORD: &str = "workspace.json";
+const KEEPER_LOG: &str = "keeper.log";
 const NAME: &str = "name";
 const IMAGE: &str = "image.ext4";
 const LAYERS: &str = "layers";
@@ -103,6 +105,11 @@ impl Folder {
             true => None,
             false => fs::read_to_string(self.path.join(NAME)).ok(),
         }
+    }
+
+    /// Returns where the messages of its keeper are.
+    pub(super) fn keeper_log(&self) -> PathBuf {
+        self.path.join(KEEPER_LOG)
     }
 
     /// Returns whether a program runs its VM.

@@ -5,7 +5,6 @@ use super::{
     folder::Folder,
     id::{check_label, check_name},
     locked::Locked,
-    running,
 };
 use crate::{
     Vm,
@@ -71,7 +70,8 @@ impl Workspace {
     /// Starts it, unless it runs. Nothing of it is reset: its disk is as it was when it
     /// was stopped. Returns its VM.
     ///
-    /// If it does not run yet, it runs in this program, and stops when that ends.
+    /// If it does not run yet, it runs in this program and stops when that ends, or in the
+    /// [keeper](Workspaces::keeper).
     ///
     /// # Errors
     /// As for [`VmBuilder::start`](crate::VmBuilder::start), and
@@ -80,10 +80,10 @@ impl Workspace {
     /// # Cancel safety
     /// If the future is dropped, it may or may not run.
     pub async fn start(&self) -> Result<Vm, Error> {
-        let mut locked = self.lock().await?;
-        match locked.take_owner() {
-            Some(owner) => running::start(&mut locked, owner).await,
-            None => Vm::attach(&self.id).await,
+        let locked = self.lock().await?;
+        match locked.state() {
+            WorkspaceState::Stopped => self.workspaces.run(locked).await,
+            WorkspaceState::Running => Vm::attach(&self.id).await,
         }
     }
 

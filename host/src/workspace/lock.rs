@@ -3,7 +3,10 @@
 use std::{
     fs::{File, OpenOptions},
     io,
-    os::unix::fs::{MetadataExt as _, OpenOptionsExt as _},
+    os::{
+        fd::OwnedFd,
+        unix::fs::{MetadataExt as _, OpenOptionsExt as _},
+    },
     path::Path,
 };
 
@@ -15,7 +18,7 @@ use nix::{
 
 /// A file that this program has locked. The lock is released when this is dropped.
 #[derive(Debug)]
-pub(super) struct FileLock(File);
+pub(super) struct FileLock(Option<File>);
 
 /// What is done to a lock.
 #[derive(Clone, Copy, Debug)]
@@ -36,15 +39,16 @@ impl FileLock {
                 Err(errno) => return Err(errno.into()),
             }
         }
-        let lock = Self(file);
-        Ok(lock.is_at(path).then_some(lock))
+        let is_same = is_at(&file, path);
+        let lock = Self(Some(file));
+        Ok(is_same.then_some(lock))
     }
 
     /// Takes the lock if nobody has it.
     pub(super) fn try_take(path: &Path) -> io::Result<Option<Self>> {
         let file = open(path)?;
         match fcntl(&file, FcntlArg::F_OFD_SETLK(&whole(LockType::Write))) {
-            Ok(_) => Ok(Some(Self(file))),
+            Ok(_) => Ok(Some(Self(Some(file)))),
             Err(Errno::EAGAIN | Errno::EACCES) => Ok(None),
             Err(errno) => Err(errno.into()),
         }
@@ -62,20 +66,34 @@ impl FileLock {
         Ok(i32::from(lock.l_type) != libc::F_UNLCK)
     }
 
-    /// Returns whether the file still has its name.
-    fn is_at(&self, path: &Path) -> bool {
-        let is_same = |own: std::fs::Metadata| {
-            std::fs::metadata(path)
-                .is_ok_and(|other| (own.dev(), own.ino()) == (other.dev(), other.ino()))
-        };
-        self.0.metadata().is_ok_and(is_same)
+    /// Returns the file that is locked, for a process that inherits the lock: it is held
+    /// until the last of them releases it or closes the file.
+    pub(super) fn into_descriptor(mut self) -> Option<OwnedFd> {
+        self.0.take().map(OwnedFd::from)
     }
+
+    /// Takes over a lock from another process.
+    pub(super) fn from_descriptor(file: OwnedFd) -> Self {
+        Self(Some(File::from(file)))
+    }
+}
+
+/// Returns whether a file still has its name.
+fn is_at(file: &File, path: &Path) -> bool {
+    let is_same = |own: std::fs::Metadata| {
+        std::fs::metadata(path)
+            .is_ok_and(|other| (own.dev(), own.ino()) == (other.dev(), other.ino()))
+    };
+    file.metadata().is_ok_and(is_same)
 }
 
 impl Drop for FileLock {
     fn drop(&mut self) {
+        let Some(file) = &self.0 else {
+            return;
+        };
         // Closing the file is not enough: a process that was just forked has it, too.
-        let unlocked = fcntl(&self.0, FcntlArg::F_OFD_SETLK(&whole(LockType::Unlocked)));
+        let unlocked = fcntl(file, FcntlArg::F_OFD_SETLK(&whole(LockType::Unlocked)));
         if let Err(errno) = unlocked {
             tracing::warn!(%errno, "cannot release a lock");
         }
@@ -131,7 +149,7 @@ mod tests {
                 let file = open(&path).unwrap();
                 sender.send(()).unwrap();
                 fcntl(&file, FcntlArg::F_OFD_SETLKW(&whole(LockType::Write))).unwrap();
-                FileLock(file).is_at(&path)
+                is_at(&file, &path)
             });
             opened.recv().unwrap();
             thread

@@ -8,7 +8,7 @@ pub(super) struct Locked {
     pub(super) record: Record,
     /// Held if no program runs its VM.
     owner: Option<FileLock>,
-    _changes: FileLock,
+    changes: FileLock,
 }
 
 impl Locked {
@@ -43,7 +43,7 @@ impl Locked {
             folder,
             record,
             owner,
-            _changes: changes,
+            changes,
         })
     }
 
@@ -55,8 +55,33 @@ impl Locked {
             folder,
             record,
             owner,
-            _changes: changes,
+            changes,
         })
+    }
+
+    /// A workspace whose locks another process has given to this one.
+    pub(super) fn inherited(
+        folder: Folder,
+        record: Record,
+        changes: FileLock,
+        owner: FileLock,
+    ) -> Self {
+        Self {
+            folder,
+            record,
+            owner: Some(owner),
+            changes,
+        }
+    }
+
+    /// Returns both locks: of changes, and the right to run its VM.
+    pub(super) fn into_locks(self) -> Result<[FileLock; 2], Error> {
+        match self.owner {
+            Some(owner) => Ok([self.changes, owner]),
+            None => Err(Error::Invalid(
+                "another program runs the workspace".to_owned(),
+            )),
+        }
     }
 
     /// Returns its state.
@@ -67,9 +92,14 @@ impl Locked {
         }
     }
 
-    /// Returns the right to run its VM; `None` if another program has it.
-    pub(super) fn take_owner(&mut self) -> Option<FileLock> {
-        self.owner.take()
+    /// Lets others change it, and returns the right to run its VM.
+    pub(super) fn into_owner(self) -> Result<(Folder, FileLock), Error> {
+        match self.owner {
+            Some(owner) => Ok((self.folder, owner)),
+            None => Err(Error::Invalid(
+                "another program runs the workspace".to_owned(),
+            )),
+        }
     }
 
     /// Waits until the program that ran its VM has given the right back.

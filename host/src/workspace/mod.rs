@@ -22,8 +22,8 @@
 //! A workspace is a folder below `$XDG_STATE_HOME/vmcell/workspaces` with its record, a
 //! JSON file, and the layers of its disk. All programs of the same user see it; locks that
 //! end with their program let one at a time change it. It runs in the program that has
-//! started it, and stops with it; other programs use it meanwhile, through
-//! [`Workspace::vm`].
+//! started it, and stops with it; or in a [`Keeper`], a process of its own that goes on.
+//! Other programs use it meanwhile, through [`Workspace::vm`].
 //!
 //! # What a crash leaves
 //! A workspace is there or not, with a record of before a change or of after it. What a
@@ -36,6 +36,9 @@ mod folder;
 mod handle;
 mod id;
 mod info;
+mod keep;
+mod keeper;
+mod keeper_messages;
 mod layers;
 mod lock;
 mod locked;
@@ -52,6 +55,7 @@ mod workspaces;
 pub use error::WorkspaceError;
 pub use handle::{Workspace, WorkspaceUpdate};
 pub use info::{WorkspaceInfo, WorkspaceSeed, WorkspaceSnapshot};
+pub use keeper::Keeper;
 pub use new::NewWorkspace;
 pub use state::WorkspaceState;
 pub use workspaces::Workspaces;

@@ -1,5 +1,7 @@
 //! The VM of a workspace, in the program that runs it.
 
+use tokio::task::JoinHandle;
+
 use super::{
     folder::Folder,
     lock::FileLock,
@@ -14,9 +16,16 @@ use crate::{
     vm::{VmBuilder, VmEnd},
 };
 
-/// Starts the VM of a workspace that is stopped, and records it. It runs until it is
-/// stopped, or until this program ends.
-pub(super) async fn start(locked: &mut Locked, owner: FileLock) -> Result<Vm, Error> {
+/// The VM of a workspace that this program runs. It goes on when this is dropped, until it
+/// is stopped or this program ends.
+#[derive(Debug)]
+pub(super) struct Running {
+    pub(super) vm: Vm,
+    watching: JoinHandle<()>,
+}
+
+/// Starts the VM of a workspace that is stopped, and records it.
+pub(super) async fn start(mut locked: Locked) -> Result<Running, Error> {
     let run = RunRecord {
         began: Timestamp::now(),
     };
@@ -24,10 +33,7 @@ pub(super) async fn start(locked: &mut Locked, owner: FileLock) -> Result<Vm, Er
     locked.record.last_activity = run.began;
     locked.write()?;
     match builder(&locked.folder, &locked.record).start().await {
-        Ok(vm) => {
-            watch(&vm, owner, locked.folder.clone(), run);
-            Ok(vm)
-        }
+        Ok(vm) => Running::new(vm, locked, run),
         Err(error) => {
             locked.record.ended(&format!("it did not start: {error}"));
             locked.write()?;
@@ -48,25 +54,40 @@ pub(super) fn builder(folder: &Folder, record: &Record) -> VmBuilder {
     }
 }
 
-/// Keeps the VM running until it ends, and records that, unless somebody else has.
-pub(super) fn watch(vm: &Vm, owner: FileLock, folder: Folder, run: RunRecord) {
-    let vm = vm.clone();
-    tokio::spawn(async move {
-        let end = vm.ended().await;
-        // Who has stopped it waits for this.
-        drop(owner);
-        let recording = on_thread("record the end of a workspace", move || {
-            record_end(&folder, &run, end)
+impl Running {
+    /// Keeps the VM running until it ends, and records that, unless somebody else has.
+    pub(super) fn new(vm: Vm, locked: Locked, run: RunRecord) -> Result<Self, Error> {
+        let (folder, owner) = locked.into_owner()?;
+        let watched = vm.clone();
+        let watching = tokio::spawn(async move {
+            let end = watched.ended().await;
+            // Who has stopped it waits for this.
+            drop(owner);
+            let recording = on_thread("record the end of a workspace", move || {
+                record_end(&folder, &run, end)
+            });
+            if let Err(error) = recording.await {
+                tracing::warn!(%error, "cannot record the end of a workspace");
+            }
         });
-        if let Err(error) = recording.await {
-            tracing::warn!(%error, "cannot record the end of a workspace");
+        Ok(Self { vm, watching })
+    }
+
+    /// Waits until the VM has ended, or until `stop` does, which stops it.
+    pub(super) async fn until_ended(mut self, stop: impl Future<Output = ()>) -> Result<(), Error> {
+        tokio::select! {
+            _ = &mut self.watching => return Ok(()),
+            () = stop => {}
         }
-    });
+        let stopped = self.vm.stop().await;
+        // Fails only if the runtime shuts down.
+        let _ = self.watching.await;
+        stopped
+    }
 }
 
 fn record_end(folder: &Folder, run: &RunRecord, end: VmEnd) -> Result<(), Error> {
-    let doing = "lock the workspace";
-    let lock = FileLock::wait(&folder.changes_lock()).map_err(Error::host(doing));
+    let lock = FileLock::wait(&folder.changes_lock());
     // Whoever deletes the workspace removes it.
     let Ok(Some(_lock)) = lock else {
         return Ok(());

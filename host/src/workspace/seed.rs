@@ -1,10 +1,12 @@
 use std::{fs, io, path::PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use super::{record::SeedRecord, specification::WORKSPACE};
 use crate::{Vm, error::Error};
 
 /// What a workspace is filled with when it is created.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Seed {
     path: PathBuf,
     is_archive: bool,

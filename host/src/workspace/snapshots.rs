@@ -8,7 +8,6 @@ use super::{
     id::{check_name, new_id},
     locked::Locked,
     record::{Record, SnapshotRecord},
-    running,
     timestamp::Timestamp,
 };
 use crate::{Vm, error::Error, on_thread::on_thread};
@@ -118,7 +117,7 @@ impl Workspace {
 
     /// Makes its disk what it was at a snapshot; `baseline` is the workspace as it was
     /// created. All processes, and all that was written since, are gone. A workspace that
-    /// ran runs again afterwards, in this program.
+    /// ran runs again afterwards, as one that is [started](Self::start).
     ///
     /// # Errors
     /// [`WorkspaceError::NoSnapshot`], and as for [`start`](Self::start).
@@ -142,11 +141,11 @@ impl Workspace {
         record.run = None;
         record.last_end = None;
         create_layer(&locked, next).await?;
-        let mut locked = finish(locked).await?;
-        if was_running && let Some(owner) = locked.take_owner() {
-            running::start(&mut locked, owner).await?;
+        let locked = finish(locked).await?;
+        match was_running {
+            true => drop(self.workspaces().run(locked).await?),
+            false => drop(locked),
         }
-        drop(locked);
         self.info().await
     }
 

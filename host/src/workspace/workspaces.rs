@@ -9,19 +9,22 @@ use std::{
 use rustix::process::geteuid;
 
 use super::{
-    NewWorkspace, Workspace, WorkspaceError, WorkspaceInfo,
+    Keeper, NewWorkspace, Workspace, WorkspaceError, WorkspaceInfo, create,
     folder::Folder,
     id::{is_id, new_id},
+    keeper_messages::KeeperTask,
     lock::FileLock,
     locked::Locked,
     record::Record,
+    running,
 };
-use crate::{error::Error, locate, on_thread::on_thread};
+use crate::{Vm, error::Error, locate, on_thread::on_thread};
 
 /// The workspaces of a user, below a folder.
 #[derive(Clone, Debug)]
 pub struct Workspaces {
     folder: PathBuf,
+    keeper: Option<Keeper>,
 }
 
 /// How the names of folders begin that are being removed.
@@ -64,7 +67,18 @@ impl Workspaces {
                 reason: "belongs to another user".to_owned(),
             });
         }
-        Ok(Self { folder })
+        Ok(Self {
+            folder,
+            keeper: None,
+        })
+    }
+
+    /// Sets the program that runs the workspaces which are started from now on. They go on
+    /// when this program ends. By default they run in this program, and stop with it.
+    #[must_use]
+    pub fn keeper(mut self, keeper: Keeper) -> Self {
+        self.keeper = Some(keeper);
+        self
     }
 
     /// Creates a workspace, and starts it. When this returns, it is filled and can be
@@ -83,17 +97,44 @@ impl Workspaces {
         let mut record = Record::new(new_id()?, new.specification);
         record.name = new.name;
         record.labels = new.labels;
-        let mut locked = self.add(record).await?;
-        let created = super::create::fill(&mut locked, seed).await;
-        if created.is_err() {
-            let path = locked.folder.path().to_owned();
-            let removing = on_thread("remove the workspace", move || {
-                fs::remove_dir_all(path).map_err(Error::host("remove the workspace"))
-            });
-            removing.await?;
+        let locked = self.add(record).await?;
+        let id = locked.record.id.clone();
+        match &self.keeper {
+            None => drop(create::create(locked, seed).await?),
+            Some(keeper) => {
+                let record = Box::new(locked.record.clone());
+                let task = KeeperTask::Create { record, seed };
+                if let Err(error) = keeper.start(locked, task).await {
+                    // A keeper that was killed could not do it.
+                    self.remove_abandoned().await?;
+                    return Err(error);
+                }
+            }
         }
-        created?;
-        Ok(Workspace::new(self.clone(), locked.record.id.clone()))
+        Ok(Workspace::new(self.clone(), id))
+    }
+
+    /// Removes what programs have left behind that died.
+    async fn remove_abandoned(&self) -> Result<(), Error> {
+        let this = self.clone();
+        on_thread("remove the workspace", move || {
+            let _lock = this.lock()?;
+            this.sweep();
+            Ok(())
+        })
+        .await
+    }
+
+    /// Starts a workspace that is stopped.
+    pub(super) async fn run(&self, locked: Locked) -> Result<Vm, Error> {
+        let id = locked.record.id.clone();
+        match &self.keeper {
+            None => Ok(running::start(locked).await?.vm),
+            Some(keeper) => {
+                keeper.start(locked, KeeperTask::Start).await?;
+                Vm::attach(&id).await
+            }
+        }
     }
 
     /// Makes the folder of a workspace that nobody sees yet.
