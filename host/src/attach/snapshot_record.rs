@@ -27,6 +27,7 @@ use crate::{
 
 const COMPRESS: u8 = 1;
 const END_VM: u8 = 2;
+const LEAVE_DISK: u8 = 4;
 
 /// The longest path that the kernel accepts, and more.
 const MAX_PATH: usize = 64 * 1024;
@@ -38,7 +39,9 @@ pub(super) async fn send_request(
 ) -> io::Result<()> {
     let path = path.as_os_str().as_bytes();
     let flag = |is_set, flag| if is_set { flag } else { 0 };
-    let flags = flag(options.compress, COMPRESS) | flag(options.end_vm, END_VM);
+    let flags = flag(options.compress, COMPRESS)
+        | flag(options.end_vm, END_VM)
+        | flag(options.leave_disk, LEAVE_DISK);
     let length = u32::try_from(path.len()).map_err(io::Error::other)?;
     let mut record = vec![flags];
     record.extend(length.to_le_bytes());
@@ -59,7 +62,8 @@ pub(super) async fn receive_request(
     socket.read_exact(&mut path).await?;
     let options = SnapshotOptions::new()
         .compress(flags & COMPRESS != 0)
-        .end_vm(flags & END_VM != 0);
+        .end_vm(flags & END_VM != 0)
+        .leave_disk(flags & LEAVE_DISK != 0);
     Ok((OsString::from_vec(path).into(), options))
 }
 
@@ -104,6 +108,7 @@ mod tests {
             SnapshotOptions::new(),
             SnapshotOptions::new().compress(true),
             SnapshotOptions::new().end_vm(true),
+            SnapshotOptions::new().leave_disk(true),
         ] {
             send_request(&mut client, path, options).await.unwrap();
             let received = receive_request(&mut owner).await.unwrap();

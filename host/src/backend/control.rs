@@ -41,6 +41,21 @@ pub trait VmmControl: fmt::Debug + Send {
         })
     }
 
+    /// Saves the VM as [`save`](Self::save) does, but for its disk, which is one that is
+    /// kept. All that was written must be in its files: the VM is ended then.
+    ///
+    /// To restore it, [`Machine::root`](super::Machine::root) is that disk.
+    ///
+    /// # Errors
+    /// Same as [`save`](Self::save).
+    fn save_without_disk(&mut self, folder: &Path) -> Result<SavedVm, Error> {
+        let _ = folder;
+        Err(Error::Control {
+            doing: "save the VM without its disk",
+            reason: "the backend cannot: choose the backend qemu".to_owned(),
+        })
+    }
+
     /// Makes the VM, which is paused, write to a new layer of its disk, a new file at
     /// `path`, whose backing file is the layer that it has written to until now. That is
     /// not written any more, and can be opened by others. It stays paused.

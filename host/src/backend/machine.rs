@@ -218,7 +218,9 @@ impl Machine {
 
     /// Opens the layers of its disk.
     pub(crate) fn overlay(&self) -> Result<Overlay, Error> {
-        if let Some(saved) = &self.saved {
+        if let Some(saved) = &self.saved
+            && !self.root.is_kept()
+        {
             return Overlay::restore(saved, &self.scratch_folder, self.layer.as_deref());
         }
         match &self.root {

@@ -6,6 +6,7 @@ use std::time::Duration;
 pub struct SnapshotOptions {
     pub(crate) compress: bool,
     pub(crate) end_vm: bool,
+    pub(crate) leave_disk: bool,
 }
 
 impl SnapshotOptions {
@@ -24,6 +25,27 @@ impl SnapshotOptions {
     /// Ends the VM when the snapshot is written. If it cannot be written, the VM goes on.
     pub fn end_vm(mut self, end_vm: bool) -> Self {
         self.end_vm = end_vm;
+        self
+    }
+
+    /// Does not copy the disk, which must be one that is [kept](crate::VmBuilder::disk), and
+    /// [ends](Self::end_vm) the VM. The snapshot can be restored once, with that disk, and
+    /// only as long as nobody has written to it:
+    ///
+    /// ```no_run
+    /// # async fn example(vm: vmcell::Vm) -> Result<(), vmcell::Error> {
+    /// use vmcell::{Vm, snapshot::SnapshotOptions};
+    ///
+    /// let options = SnapshotOptions::new().leave_disk(true);
+    /// vm.snapshot_with("work/memory", options).await?;
+    /// let restored = Vm::builder().snapshot("work/memory").disk("work/1.qcow2");
+    /// let vm = restored.start().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn leave_disk(mut self, leave_disk: bool) -> Self {
+        self.leave_disk = leave_disk;
+        self.end_vm |= leave_disk;
         self
     }
 }

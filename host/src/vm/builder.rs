@@ -160,7 +160,8 @@ impl VmBuilder {
     /// The VM has the processors, the memory, the kernel, the agent, the link and the
     /// backend of the snapshot: what is set here is not used. If the image below its
     /// disk has moved, set where it is now with [`image`](Self::image). Its disk ends
-    /// with it.
+    /// with it, unless the snapshot was taken [without its
+    /// disk](crate::snapshot::SnapshotOptions::leave_disk).
     ///
     /// ```no_run
     /// # async fn example() -> Result<(), vmcell::Error> {
@@ -394,7 +395,7 @@ impl VmBuilder {
         }
     }
 
-    fn disk_root(&self) -> Option<Root> {
+    pub(super) fn disk_root(&self) -> Option<Root> {
         Some(Root::Disk {
             path: self.disk.clone()?,
             backing_folders: self.backing_folders.clone(),

@@ -12,7 +12,7 @@ use vmcell_wire::{Renew, reset::ResetKey};
 use super::{VmBuilder, clock, start::Secrets};
 use crate::{
     acceleration::{Acceleration, AccelerationChoice},
-    backend::{AGENT_PORT, AgentTransport, Machine, Root},
+    backend::{AGENT_PORT, AgentTransport, Machine, PartKind, Root},
     error::Error,
     hex,
     on_thread::on_thread,
@@ -144,12 +144,26 @@ pub(super) fn restored_machine(
     secrets: Secrets,
     id: String,
 ) -> Result<Machine, Error> {
-    if builder.directory.is_some() || builder.disk.is_some() {
+    let LoadedSnapshot { guest, machine } = snapshot;
+    let has_disk = machine.has(PartKind::Layer) || machine.has(PartKind::Disk);
+    match (has_disk, builder.disk.is_some()) {
+        (true, true) => {
+            return Err(Error::Invalid(
+                "the snapshot has a disk of its own: set no disk".to_owned(),
+            ));
+        }
+        (false, false) => {
+            return Err(Error::Invalid(
+                "the snapshot has no disk: set the one that the VM had".to_owned(),
+            ));
+        }
+        _ => {}
+    }
+    if builder.directory.is_some() {
         return Err(Error::Invalid(
-            "a snapshot has a disk of its own: set no directory and no disk".to_owned(),
+            "a snapshot cannot be restored on a directory".to_owned(),
         ));
     }
-    let LoadedSnapshot { guest, machine } = snapshot;
     let here = match builder.acceleration {
         // As for a VM that boots, the VMM reports if it is not there.
         Some(Acceleration::Kvm) => Acceleration::Kvm,
@@ -163,10 +177,11 @@ pub(super) fn restored_machine(
         }));
     }
     let image = machine.image.clone().or_else(|| builder.snapshot.clone());
+    let root = builder.disk_root();
     let own_name = || format!("vmcell-{}", hex::encode(&secrets.boot_id[..6]));
     Ok(Machine {
         id,
-        root: Root::Image(image.unwrap_or_default()),
+        root: root.unwrap_or(Root::Image(image.unwrap_or_default())),
         vcpus: guest.vcpus,
         memory_mib: guest.memory_mib,
         hostname: builder.hostname.clone().unwrap_or_else(own_name),

@@ -21,6 +21,8 @@ pub(super) struct SaveJob {
     pub(super) snapshot: PartialSnapshot,
     /// Whether the VM is paused afterwards.
     pub(super) stay_paused: bool,
+    /// Whether its disk is not saved.
+    pub(super) leave_disk: bool,
     /// Where the result is wanted.
     pub(super) saved: oneshot::Sender<Saved>,
 }
@@ -39,18 +41,23 @@ pub(super) async fn save(control: &PauseControl, job: SaveJob, is_paused: bool) 
     let SaveJob {
         snapshot,
         stay_paused,
+        leave_disk,
         saved: reply,
     } = job;
     let folder = snapshot.folder().to_owned();
     let was_saved = control.was_saved.clone();
     let saving = move |vmm: &mut dyn VmmControl| {
         was_saved.store(true, Ordering::Relaxed);
-        vmm.save(&folder)
+        match leave_disk {
+            true => vmm.save_without_disk(&folder),
+            false => vmm.save(&folder),
+        }
     };
     let options = StandstillOptions {
         is_paused,
         stay_paused,
-        sync: false,
+        // What is not in the snapshot is on the disk.
+        sync: leave_disk,
     };
     let Standstill { result, event } = at_standstill(control, options, saving).await;
     Done {

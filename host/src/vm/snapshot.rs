@@ -59,6 +59,11 @@ impl Vm {
     ) -> Result<SnapshotReport, Error> {
         let path = std::path::absolute(path.as_ref())
             .map_err(Error::host("find the folder of the snapshot"))?;
+        if options.leave_disk && !self.shared.keeps_disk {
+            return Err(Error::Invalid(
+                "the disk of the VM ends with it: it cannot be left out of a snapshot".to_owned(),
+            ));
+        }
         match &self.shared.control {
             Control::Owner { requests, .. } => {
                 let facts = self.shared.facts.clone();
@@ -105,6 +110,7 @@ pub(super) async fn take(
     let job = SaveJob {
         snapshot,
         stay_paused: options.end_vm,
+        leave_disk: options.leave_disk,
         saved,
     };
     change(requests, Change::Save(job)).await?;

@@ -13,6 +13,7 @@ use super::{
 use crate::{
     disk::image::{OpenOptions, create_child},
     error::Error,
+    snapshot::remove_whole,
 };
 
 /// The folder of a workspace.
@@ -25,6 +26,7 @@ use crate::{
 ///  ├── owner.lock       held by the program that runs its VM
 ///  ├── keeper.log       messages of the program that keeps it running
 ///  ├── image.ext4       the image, if it could be linked
+///  ├── memory/          the memory of its VM, while it is paused
 ///  └── layers/1.qcow2 … its disk
 /// ```
 #[derive(Clone, Debug)]
@@ -36,6 +38,7 @@ const RECORD: &str = "workspace.json";
 const KEEPER_LOG: &str = "keeper.log";
 const NAME: &str = "name";
 const IMAGE: &str = "image.ext4";
+const MEMORY: &str = "memory";
 const LAYERS: &str = "layers";
 const CHANGES_LOCK: &str = "changes.lock";
 const OWNER_LOCK: &str = "owner.lock";
@@ -174,6 +177,18 @@ impl Folder {
         Ok(())
     }
 
+    /// Returns where the memory of its VM is while it is paused.
+    pub(super) fn memory(&self) -> PathBuf {
+        self.path.join(MEMORY)
+    }
+
+    /// Removes the memory of a VM.
+    pub(super) fn remove_memory(&self) {
+        if let Err(error) = remove_whole(&self.memory()) {
+            tracing::warn!(%error, "cannot remove the memory of a workspace");
+        }
+    }
+
     /// Finishes or undoes what programs have left undone that died. The caller has both
     /// locks.
     pub(super) fn repair(&self, record: &mut Record) -> Result<(), Error> {
@@ -189,6 +204,9 @@ impl Folder {
         }
         if *record != before {
             self.write(record)?;
+        }
+        if record.pause.is_none() {
+            self.remove_memory();
         }
         self.remove_unknown_files(record);
         Ok(())

@@ -5,6 +5,8 @@ use super::{
     folder::Folder,
     id::{check_label, check_name},
     locked::Locked,
+    record::PauseRecord,
+    timestamp::Timestamp,
 };
 use crate::{
     Vm,
@@ -12,6 +14,7 @@ use crate::{
     error::Error,
     on_thread::on_thread,
     process::{Command, Output},
+    snapshot::SnapshotOptions,
 };
 
 /// A workspace: see [`workspace`](crate::workspace).
@@ -68,7 +71,7 @@ impl Workspace {
     }
 
     /// Starts it, unless it runs. Nothing of it is reset: its disk is as it was when it
-    /// was stopped. Returns its VM.
+    /// was stopped. If it was [paused](Self::pause), its processes go on. Returns its VM.
     ///
     /// If it does not run yet, it runs in this program and stops when that ends, or in the
     /// [keeper](Workspaces::keeper).
@@ -82,7 +85,7 @@ impl Workspace {
     pub async fn start(&self) -> Result<Vm, Error> {
         let locked = self.lock().await?;
         match locked.state() {
-            WorkspaceState::Stopped => self.workspaces.run(locked).await,
+            WorkspaceState::Stopped | WorkspaceState::Paused => self.workspaces.run(locked).await,
             WorkspaceState::Running => Vm::attach(&self.id).await,
         }
     }
@@ -125,7 +128,37 @@ impl Workspace {
             .await
     }
 
-    /// Stops it, if it runs. Its disk, its snapshots and its history are kept.
+    /// Pauses it, if it runs: its memory is written to the disk, and no process is left.
+    /// [`start`](Self::start) lets its processes go on.
+    ///
+    /// # Errors
+    /// [`WorkspaceError::State`] if it is stopped, and as for [`Vm::snapshot_with`]. It
+    /// goes on then.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, it may or may not be paused.
+    pub async fn pause(&self) -> Result<(), Error> {
+        let mut locked = self.lock().await?;
+        match locked.state() {
+            WorkspaceState::Paused => return Ok(()),
+            WorkspaceState::Running => {}
+            state => return Err(self.wrong_state(state, "running: start it first").into()),
+        }
+        let vm = Vm::attach(&self.id).await?;
+        // Of an earlier attempt.
+        locked.folder.remove_memory();
+        let options = SnapshotOptions::new().leave_disk(true);
+        vm.snapshot_with(locked.folder.memory(), options).await?;
+        locked.wait_for_owner().await?;
+        locked.record.run = None;
+        locked.record.pause = Some(PauseRecord {
+            began: Timestamp::now(),
+        });
+        locked.write()
+    }
+
+    /// Stops it, if it runs. Its disk, its snapshots and its history are kept. Processes of
+    /// one that is paused do not go on any more.
     ///
     /// # Errors
     /// [`Error::Gone`] if it could not be stopped cleanly, so that its disk may lack the
@@ -135,8 +168,16 @@ impl Workspace {
     /// If the future is dropped, it may or may not stop.
     pub async fn stop(&self) -> Result<(), Error> {
         let mut locked = self.lock().await?;
-        if locked.state() == WorkspaceState::Stopped {
-            return Ok(());
+        match locked.state() {
+            WorkspaceState::Stopped => return Ok(()),
+            WorkspaceState::Running => {}
+            WorkspaceState::Paused => {
+                locked.record.pause = None;
+                locked.record.ended("stopped while it was paused");
+                locked.write()?;
+                locked.folder.remove_memory();
+                return Ok(());
+            }
         }
         let stopped = match Vm::attach(&self.id).await {
             Ok(vm) => vm.stop().await,
@@ -157,7 +198,7 @@ impl Workspace {
 
     /// Ends its VM at once, if it runs.
     pub(super) async fn kill(&self, locked: &mut Locked) -> Result<(), Error> {
-        if locked.state() == WorkspaceState::Stopped {
+        if locked.state() != WorkspaceState::Running {
             return Ok(());
         }
         match Vm::attach(&self.id).await {
@@ -216,7 +257,7 @@ impl Workspace {
     /// Opens its disk, to read it without a VM.
     ///
     /// # Errors
-    /// [`WorkspaceError::State`] if it runs, [`Error::OfflineDisk`] if the disk is
+    /// [`WorkspaceError::State`] unless it is stopped, [`Error::OfflineDisk`] if the disk is
     /// damaged.
     ///
     /// # Cancel safety

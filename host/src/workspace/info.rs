@@ -70,6 +70,7 @@ impl WorkspaceInfo {
     pub(super) fn new(record: Record, is_owned: bool) -> Self {
         let state = match record.run.is_some() && is_owned {
             true => WorkspaceState::Running,
+            false if record.pause.is_some() => WorkspaceState::Paused,
             false => WorkspaceState::Stopped,
         };
         let stop_reason = match (state, &record.run, record.last_end) {

@@ -86,9 +86,10 @@ impl Locked {
 
     /// Returns its state.
     pub(super) fn state(&self) -> WorkspaceState {
-        match self.owner {
-            Some(_) => WorkspaceState::Stopped,
-            None => WorkspaceState::Running,
+        match (&self.owner, &self.record.pause) {
+            (None, _) => WorkspaceState::Running,
+            (Some(_), None) => WorkspaceState::Stopped,
+            (Some(_), Some(_)) => WorkspaceState::Paused,
         }
     }
 
@@ -114,7 +115,7 @@ impl Locked {
         Ok(())
     }
 
-    /// Fails if its VM runs.
+    /// Fails unless its disk is as its last VM has left it.
     pub(super) fn require_stopped(&self) -> Result<(), WorkspaceError> {
         match self.state() {
             WorkspaceState::Stopped => Ok(()),

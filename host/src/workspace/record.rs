@@ -40,6 +40,9 @@ pub(super) struct Record {
     /// Set while its VM runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) run: Option<RunRecord>,
+    /// Set while the memory of its VM is on the disk.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) pause: Option<PauseRecord>,
     /// How its VM ended the last time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) last_end: Option<EndRecord>,
@@ -67,6 +70,11 @@ pub(super) struct SeedRecord {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct RunRecord {
+    pub(super) began: Timestamp,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct PauseRecord {
     pub(super) began: Timestamp,
 }
 
@@ -113,6 +121,7 @@ impl Record {
             reset_count: 0,
             last_reset: None,
             run: None,
+            pause: None,
             last_end: None,
         }
     }

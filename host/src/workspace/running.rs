@@ -24,18 +24,30 @@ pub(super) struct Running {
     watching: JoinHandle<()>,
 }
 
-/// Starts the VM of a workspace that is stopped, and records it.
+/// Starts the VM of a workspace that is stopped or paused, and records it.
 pub(super) async fn start(mut locked: Locked) -> Result<Running, Error> {
     let run = RunRecord {
         began: Timestamp::now(),
     };
     locked.record.run = Some(run.clone());
     locked.record.last_activity = run.began;
+    // As soon as the VM writes to the disk, the memory does not fit it any more.
+    let pause = locked.record.pause.take();
     locked.write()?;
-    match builder(&locked.folder, &locked.record).start().await {
-        Ok(vm) => Running::new(vm, locked, run),
+    let vm = builder(&locked.folder, &locked.record);
+    let vm = match pause {
+        Some(_) => vm.snapshot(locked.folder.memory()),
+        None => vm,
+    };
+    match vm.start().await {
+        Ok(vm) => {
+            locked.folder.remove_memory();
+            Running::new(vm, locked, run)
+        }
         Err(error) => {
             locked.record.ended(&format!("it did not start: {error}"));
+            // Nothing has run.
+            locked.record.pause = pause;
             locked.write()?;
             Err(error)
         }
@@ -46,6 +58,7 @@ pub(super) async fn start(mut locked: Locked) -> Result<Running, Error> {
 pub(super) fn builder(folder: &Folder, record: &Record) -> VmBuilder {
     let image = folder.image(record);
     let vm = record.specification.vm().id(&record.id);
+    let vm = vm.hostname(&record.id);
     let vm = vm.disk(folder.layer(record.layers.top()));
     let vm = vm.allow_backing(folder.path());
     match image.parent() {

@@ -54,6 +54,12 @@ impl Workspace {
                 locked.record.layers.start_above(below);
                 create_layer(&locked, next).await?;
             }
+            // Its memory fits this layer only.
+            state @ WorkspaceState::Paused => {
+                return Err(self
+                    .wrong_state(state, "running or stopped: start it first")
+                    .into());
+            }
         }
         let snapshot = SnapshotRecord {
             layer: below,
@@ -130,6 +136,8 @@ impl Workspace {
             return Err(self.no_snapshot(snapshot));
         };
         let was_running = locked.state() == WorkspaceState::Running;
+        // Its memory goes with its processes.
+        locked.record.pause = None;
         self.kill(&mut locked).await?;
         let next = locked.record.layers.next();
         let record = &mut locked.record;
@@ -232,6 +240,9 @@ async fn create_layer(locked: &Locked, layer: u32) -> Result<(), Error> {
 async fn finish(locked: Locked) -> Result<Locked, Error> {
     on_thread("change the workspace", move || {
         locked.write()?;
+        if locked.record.pause.is_none() {
+            locked.folder.remove_memory();
+        }
         locked.folder.remove_unknown_files(&locked.record);
         Ok(locked)
     })

@@ -8,6 +8,8 @@ pub enum WorkspaceState {
     Running,
     /// It has no VM. Its disk is kept.
     Stopped,
+    /// It has no VM, but the memory of one: its processes go on when it is started.
+    Paused,
 }
 
 impl WorkspaceState {
@@ -16,6 +18,7 @@ impl WorkspaceState {
         match self {
             Self::Running => "running",
             Self::Stopped => "stopped",
+            Self::Paused => "paused",
         }
     }
 }

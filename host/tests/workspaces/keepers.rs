@@ -2,8 +2,10 @@
 
 use std::fs;
 
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
-use tokio::io::{Interest, unix::AsyncFd};
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open},
+};
 use vmcell::{
     Command, Vm,
     workspace::{BASELINE, Keeper, Workspace, WorkspaceState, Workspaces},
@@ -48,8 +50,11 @@ async fn keeper_of(workspace: &Workspace) -> Pid {
 async fn ended(pid: Pid) {
     // Fails if it has ended.
     if let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) {
-        let process = AsyncFd::with_interest(process, Interest::READABLE).unwrap();
-        let _ = process.readable().await.unwrap();
+        let waiting = move || {
+            let mut ends = [PollFd::new(&process, PollFlags::IN)];
+            poll(&mut ends, None).unwrap();
+        };
+        tokio::task::spawn_blocking(waiting).await.unwrap();
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod keepers;
 mod lifecycle;
+mod pauses;
 mod snapshots;
 
 use tempfile::TempDir;

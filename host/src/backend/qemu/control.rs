@@ -64,6 +64,18 @@ impl VmmControl for QemuControl {
     }
 
     fn save(&mut self, folder: &Path) -> Result<SavedVm, Error> {
+        let mut saved = self.save_without_disk(folder)?;
+        for (number, layer) in self.disk.layers.iter().enumerate() {
+            let name = format!("layer-{number}");
+            copy(layer, folder, &name)?;
+            saved.parts.push(SavedPart::new(&name, PartKind::Layer));
+        }
+        let image = self.disk.image_path();
+        saved.image = image.map_err(Error::host("save the VM"))?;
+        Ok(saved)
+    }
+
+    fn save_without_disk(&mut self, folder: &Path) -> Result<SavedVm, Error> {
         const DOING: &str = "save the VM";
         if !self.can_be_saved {
             return Err(Error::BackendLacks {
@@ -76,23 +88,14 @@ impl VmmControl for QemuControl {
         let mut parts = vec![SavedPart::new("state", PartKind::State)];
         let state = create(folder, "state")?;
         self.save_state(&state).map_err(failed(DOING))?;
-        let copied = |from: &File, name: &str| {
-            let to = create(folder, name)?;
-            sparse::copy_into(from, &to).map_err(Error::host("save the VM"))
-        };
         if let Some(memory) = &self.memory {
-            copied(memory, "memory")?;
+            copy(memory, folder, "memory")?;
             parts.push(SavedPart::new("memory", PartKind::Memory));
-        }
-        for (number, layer) in self.disk.layers.iter().enumerate() {
-            let name = format!("layer-{number}");
-            copied(layer, &name)?;
-            parts.push(SavedPart::new(&name, PartKind::Layer));
         }
         Ok(SavedVm {
             vmm: self.machine.with_version(version),
             parts,
-            image: self.disk.image_path().map_err(Error::host("save the VM"))?,
+            image: None,
             disk_size: self.disk.size,
         })
     }
@@ -183,6 +186,12 @@ impl MachineRecord {
             tsc_khz: self.tsc_khz,
         }
     }
+}
+
+/// Copies a file into the folder of a saved VM.
+fn copy(from: &File, folder: &Path, name: &str) -> Result<(), Error> {
+    let to = create(folder, name)?;
+    sparse::copy_into(from, &to).map_err(Error::host("save the VM"))
 }
 
 fn failed(doing: &'static str) -> impl Fn(String) -> Error {

@@ -1,0 +1,77 @@
+//! Workspaces whose memory is on the disk.
+
+use vmcell::{
+    Command, Vm,
+    workspace::{BASELINE, WorkspaceState},
+};
+
+use crate::{Store, new, shell};
+
+#[tokio::test]
+async fn processes_go_on_after_a_pause() {
+    let store = Store::new();
+    let workspace = store.workspaces.create(new()).await.unwrap();
+    let boot_id = shell(&workspace, "cat /proc/sys/kernel/random/boot_id").await;
+    shell(
+        &workspace,
+        "mkfifo wake; echo in memory > /dev/shm/file; echo 1 > file",
+    )
+    .await;
+    let vm = workspace.vm().await.unwrap();
+    let waiting = Command::shell("read word < /workspace/wake; echo $word > /workspace/woken");
+    vm.spawn(waiting.tag("waiting")).await.unwrap();
+    workspace.pause().await.unwrap();
+    workspace.pause().await.unwrap();
+    let info = workspace.info().await.unwrap();
+    assert_eq!(info.state, WorkspaceState::Paused);
+    assert!(Vm::attach(workspace.id()).await.is_err());
+    let error = workspace.exec(Command::new("true")).await.unwrap_err();
+    assert!(error.to_string().contains("is paused"), "{error}");
+    let error = workspace.disk().await.unwrap_err();
+    assert_eq!(error.code(), "workspace-state");
+    let error = workspace.snapshot("while-paused").await.unwrap_err();
+    assert_eq!(error.code(), "workspace-state");
+
+    let vm = workspace.start().await.unwrap();
+    let line = "cat /dev/shm/file file; echo 2 > file; echo hello > wake";
+    assert_eq!(shell(&workspace, line).await, "in memory\n1\n");
+    assert!(vm.processes().wait("waiting").await.unwrap().success());
+    assert_eq!(shell(&workspace, "cat woken").await, "hello\n");
+    // It is the same VM for others, with secrets of its own.
+    let new_boot_id = shell(&workspace, "cat /proc/sys/kernel/random/boot_id").await;
+    assert_ne!(new_boot_id, boot_id);
+
+    // Again, and this time its processes are given up.
+    workspace.pause().await.unwrap();
+    workspace.stop().await.unwrap();
+    let info = workspace.info().await.unwrap();
+    assert_eq!(info.state, WorkspaceState::Stopped);
+    let disk = workspace.disk().await.unwrap();
+    assert_eq!(disk.read("/workspace/file").unwrap(), b"2\n");
+    drop(disk);
+    workspace.start().await.unwrap();
+    assert_eq!(shell(&workspace, "ls /dev/shm; cat file").await, "2\n");
+    workspace.pause().await.unwrap();
+    workspace.reset(BASELINE).await.unwrap();
+    let info = workspace.info().await.unwrap();
+    assert_eq!(info.state, WorkspaceState::Stopped);
+    workspace.delete().await.unwrap();
+    assert!(store.files().is_empty());
+}
+
+#[tokio::test]
+async fn a_snapshot_can_be_taken_after_a_pause_and_the_next_pause_has_it_below() {
+    let store = Store::new();
+    let workspace = store.workspaces.create(new()).await.unwrap();
+    shell(&workspace, "echo 1 > file").await;
+    workspace.pause().await.unwrap();
+    workspace.start().await.unwrap();
+    workspace.snapshot("one").await.unwrap();
+    shell(&workspace, "echo 2 > file").await;
+    workspace.pause().await.unwrap();
+    workspace.start().await.unwrap();
+    assert_eq!(shell(&workspace, "cat file").await, "2\n");
+    workspace.reset("one").await.unwrap();
+    assert_eq!(shell(&workspace, "cat file").await, "1\n");
+    workspace.delete().await.unwrap();
+}
