@@ -202,7 +202,7 @@ impl Files {
     }
 }
 
-fn manifest_entry(entry: Entry) -> Result<ManifestEntry, Error> {
+pub(crate) fn manifest_entry(entry: Entry) -> Result<ManifestEntry, Error> {
     let kind = match (entry.kind, entry.target, entry.sha256) {
         (EntryKind::File, _, Some(sha256)) => ManifestKind::File {
             size: entry.size,

@@ -33,6 +33,7 @@ mod writer;
 pub use failure::{FileFailure, FileFailureKind};
 pub use handle::Files;
 pub use manifest::ManifestOptions;
+pub(crate) use manifest::manifest_entry;
 pub use owner::FileOwner;
 pub use patching::{AppliedPatch, PatchOptions, PatchedFile};
 pub use pull::Pull;

@@ -10,7 +10,6 @@ use super::{
 };
 use crate::{
     Vm,
-    disk::{Disk, DiskOptions},
     error::Error,
     on_thread::on_thread,
     process::{Command, Output},
@@ -254,24 +253,6 @@ impl Workspace {
         .await
     }
 
-    /// Opens its disk, to read it without a VM.
-    ///
-    /// # Errors
-    /// [`WorkspaceError::State`] unless it is stopped, [`Error::OfflineDisk`] if the disk is
-    /// damaged.
-    ///
-    /// # Cancel safety
-    /// Cancel safe.
-    pub async fn disk(&self) -> Result<Disk, Error> {
-        let locked = self.lock().await?;
-        locked.require_stopped()?;
-        on_thread("open the disk of the workspace", move || {
-            let Locked { folder, record, .. } = &locked;
-            Ok(disk_options(folder, record).open(folder.layer(record.layers.top()))?)
-        })
-        .await
-    }
-
     pub(super) fn wrong_state(
         &self,
         state: WorkspaceState,
@@ -282,14 +263,6 @@ impl Workspace {
             state,
             needed,
         }
-    }
-}
-
-fn disk_options(folder: &Folder, record: &super::record::Record) -> DiskOptions {
-    let options = Disk::options().allow_backing(folder.path());
-    match folder.image(record).parent() {
-        Some(parent) => options.allow_backing(parent),
-        None => options,
     }
 }
 

@@ -31,6 +31,7 @@
 //! workspace. What programs of the guest have synced is on the disk.
 
 mod create;
+mod diff;
 mod error;
 mod folder;
 mod handle;

@@ -217,14 +217,6 @@ impl Workspace {
         .await?;
         Ok(Self::new(self.workspaces().clone(), id))
     }
-
-    fn no_snapshot(&self, name: &str) -> Error {
-        WorkspaceError::NoSnapshot {
-            id: self.id().to_owned(),
-            name: name.to_owned(),
-        }
-        .into()
-    }
 }
 
 /// Creates the file of a layer.

@@ -123,3 +123,50 @@ async fn a_fork_goes_on_from_a_snapshot_and_does_not_need_its_source() {
     second.delete().await.unwrap();
     assert!(store.files().is_empty());
 }
+
+#[tokio::test]
+async fn a_diff_shows_what_has_changed_running_or_stopped() {
+    let store = Store::new();
+    let seed = tempfile::tempdir().unwrap();
+    fs::write(seed.path().join("changed"), "one\ntwo\n").unwrap();
+    fs::write(seed.path().join("removed"), "old\n").unwrap();
+    fs::write(seed.path().join("kept"), "same\n").unwrap();
+    let workspace = store
+        .workspaces
+        .create(new().seed(seed.path()))
+        .await
+        .unwrap();
+    let diff = workspace.diff(BASELINE).await.unwrap();
+    assert!(diff.is_empty(), "{diff:?}");
+    let line = "sed -i s/two/2/ changed; rm removed; mkdir new; echo new > new/file; echo > /etc/x";
+    shell(&workspace, line).await;
+    let patch = async |snapshot: &str| {
+        let mut patch = Vec::new();
+        let diff = workspace.diff(snapshot).await.unwrap();
+        diff.write_patch(&mut patch).unwrap();
+        String::from_utf8(patch).unwrap()
+    };
+    let running = patch(BASELINE).await;
+    for line in ["-two\n", "+2\n", "-old\n", "+new\n", "b/new/file"] {
+        assert!(running.contains(line), "{line}: {running}");
+    }
+    assert!(
+        !running.contains("kept") && !running.contains("etc"),
+        "{running}"
+    );
+    workspace.snapshot("later").await.unwrap();
+    shell(&workspace, "echo more >> kept").await;
+    assert!(patch("later").await.contains("+more\n"));
+    workspace.pause().await.unwrap();
+    assert!(patch("later").await.contains("+more\n"));
+    workspace.stop().await.unwrap();
+    let stopped = patch(BASELINE).await;
+    assert!(stopped.contains("+more\n"), "{stopped}");
+    assert!(
+        stopped.contains("-old\n") && stopped.contains("b/new/file"),
+        "{stopped}"
+    );
+    let error = workspace.diff("other").await.unwrap_err();
+    assert_eq!(error.code(), "no-such-snapshot");
+    workspace.delete().await.unwrap();
+}
