@@ -409,6 +409,22 @@ impl Command {
         Ok((sent, tag))
     }
 
+    /// Returns what a history says about it: argv, working directory and user. Values of
+    /// variables are left out, because they may be secrets.
+    pub(crate) fn summary(&self) -> (Vec<String>, String, Option<String>) {
+        let text = |text: &OsString| text.to_string_lossy().into_owned();
+        let argv = match self.is_shell_line {
+            true => {
+                let line = shell::quoted_line(&self.argv);
+                let line = String::from_utf8_lossy(&line).into_owned();
+                vec!["/bin/sh".to_owned(), "-c".to_owned(), line]
+            }
+            false => self.argv.iter().map(text).collect(),
+        };
+        let user = (!self.user.is_empty()).then(|| self.user.clone());
+        (argv, text(&self.current_dir), user)
+    }
+
     /// Returns the program, for logs and errors.
     pub(crate) fn program(&self) -> String {
         let first = self.argv.first().map(|word| word.to_string_lossy());

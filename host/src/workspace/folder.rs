@@ -7,6 +7,7 @@ use std::{
 
 use super::{
     WorkspaceError,
+    history::History,
     lock::FileLock,
     record::{NEW, OWNER_DIED, Record},
 };
@@ -26,6 +27,7 @@ use crate::{
 ///  ├── owner.lock       held by the program that runs its VM
 ///  ├── keeper.log       messages of the program that keeps it running
 ///  ├── image.ext4       the image, if it could be linked
+///  ├── history/         a file for each command
 ///  ├── memory/          the memory of its VM, while it is paused
 ///  └── layers/1.qcow2 … its disk
 /// ```
@@ -38,6 +40,7 @@ const RECORD: &str = "workspace.json";
 const KEEPER_LOG: &str = "keeper.log";
 const NAME: &str = "name";
 const IMAGE: &str = "image.ext4";
+const HISTORY: &str = "history";
 const MEMORY: &str = "memory";
 const LAYERS: &str = "layers";
 const CHANGES_LOCK: &str = "changes.lock";
@@ -175,6 +178,11 @@ impl Folder {
         };
         create_child(below, self.layer(number), self.open_options(record))?;
         Ok(())
+    }
+
+    /// Returns what was run in it.
+    pub(super) fn history(&self) -> History {
+        History::new(self.path.join(HISTORY))
     }
 
     /// Returns where the memory of its VM is while it is paused.

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use super::{
-    WorkspaceError, WorkspaceInfo, WorkspaceState, Workspaces,
+    CommandRecord, WorkspaceError, WorkspaceInfo, WorkspaceState, Workspaces,
     folder::Folder,
     id::{check_label, check_name},
     locked::Locked,
@@ -113,7 +113,8 @@ impl Workspace {
     }
 
     /// Runs a command in `/workspace`, unless it says otherwise, with the user and the
-    /// variables of the workspace, and returns its output. The workspace goes on.
+    /// variables of the workspace, and returns its output. The workspace goes on, and its
+    /// [history](Self::history) has the command.
     ///
     /// # Errors
     /// As for [`Vm::exec_command`] and [`vm`](Self::vm).
@@ -122,9 +123,32 @@ impl Workspace {
     /// If the future is dropped, the command is killed.
     pub async fn exec(&self, command: Command) -> Result<Output, Error> {
         let vm = self.vm().await?;
-        let record = self.folder().read()?.ok_or_else(|| self.not_found())?;
-        vm.exec_command(record.specification.apply_to(command))
-            .await
+        let folder = self.folder();
+        let record = folder.read()?.ok_or_else(|| self.not_found())?;
+        let command = record.specification.apply_to(command);
+        let recording = folder.history().begin(&command);
+        let recording = recording.map_err(Error::host("record the command"))?;
+        let result = vm.exec_command(command).await;
+        let recorded = recording.finish(&result);
+        recorded.map_err(Error::host("record the command"))?;
+        result
+    }
+
+    /// Returns what was run in it with [`exec`](Self::exec), the oldest first, since it was
+    /// created or reset. Arguments of commands are in it; values of variables are not.
+    ///
+    /// # Errors
+    /// [`WorkspaceError::NotFound`]
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn history(&self) -> Result<Vec<CommandRecord>, Error> {
+        let (folder, missing) = (self.folder(), self.not_found());
+        on_thread("read the history of the workspace", move || {
+            folder.read()?.ok_or(missing)?;
+            Ok(folder.history().list())
+        })
+        .await
     }
 
     /// Pauses it, if it runs: its memory is written to the disk, and no process is left.

@@ -34,6 +34,8 @@ pub struct WorkspaceInfo {
     pub created: SystemTime,
     /// When it was used.
     pub last_activity: SystemTime,
+    /// How many commands its history has.
+    pub command_count: u64,
     /// How often it was reset.
     pub reset_count: u64,
     /// When it was reset.
@@ -67,7 +69,7 @@ pub struct WorkspaceSnapshot {
 
 impl WorkspaceInfo {
     /// `is_owned` says that a program runs its VM.
-    pub(super) fn new(record: Record, is_owned: bool) -> Self {
+    pub(super) fn new(record: Record, is_owned: bool, command_count: u64) -> Self {
         let state = match record.run.is_some() && is_owned {
             true => WorkspaceState::Running,
             false if record.pause.is_some() => WorkspaceState::Paused,
@@ -95,6 +97,7 @@ impl WorkspaceInfo {
             },
             created: record.created.time(),
             last_activity: record.last_activity.time(),
+            command_count,
             reset_count: record.reset_count,
             last_reset: record.last_reset.map(super::timestamp::Timestamp::time),
         }

@@ -30,11 +30,13 @@
 //! program has left undone that died is finished or undone by the next one that uses the
 //! workspace. What programs of the guest have synced is on the disk.
 
+mod command_record;
 mod create;
 mod diff;
 mod error;
 mod folder;
 mod handle;
+mod history;
 mod id;
 mod info;
 mod keep;
@@ -53,6 +55,7 @@ mod state;
 mod timestamp;
 mod workspaces;
 
+pub use command_record::{CommandRecord, CommandState, RecordedOutput};
 pub use error::WorkspaceError;
 pub use handle::{Workspace, WorkspaceUpdate};
 pub use info::{WorkspaceInfo, WorkspaceSeed, WorkspaceSnapshot};

@@ -122,7 +122,8 @@ impl Workspace {
     }
 
     /// Makes its disk what it was at a snapshot; `baseline` is the workspace as it was
-    /// created. All processes, and all that was written since, are gone. A workspace that
+    /// created. All processes, all that was written since, and its history are gone. A
+    /// workspace that
     /// ran runs again afterwards, as one that is [started](Self::start).
     ///
     /// # Errors
@@ -150,6 +151,8 @@ impl Workspace {
         record.last_end = None;
         create_layer(&locked, next).await?;
         let locked = finish(locked).await?;
+        let cleared = locked.folder.history().clear();
+        cleared.map_err(Error::host("clear the history of the workspace"))?;
         match was_running {
             true => drop(self.workspaces().run(locked).await?),
             false => drop(locked),

@@ -209,8 +209,9 @@ impl Workspaces {
     }
 
     pub(super) fn info(&self, record: Record) -> WorkspaceInfo {
-        let is_owned = record.run.is_some() && self.of(&record.id).is_owned();
-        WorkspaceInfo::new(record, is_owned)
+        let folder = self.of(&record.id);
+        let is_owned = record.run.is_some() && folder.is_owned();
+        WorkspaceInfo::new(record, is_owned, folder.history().count())
     }
 
     /// Waits until nobody else creates or removes folders, or gives names.

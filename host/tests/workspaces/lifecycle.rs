@@ -5,7 +5,7 @@ use std::fs;
 use vmcell::{
     Command, Error, Vm,
     network::NetworkPolicy,
-    workspace::{WorkspaceError, WorkspaceState, WorkspaceUpdate, Workspaces},
+    workspace::{CommandState, WorkspaceError, WorkspaceState, WorkspaceUpdate, Workspaces},
 };
 
 use crate::{Store, new, shell};
@@ -190,4 +190,60 @@ async fn programs_that_start_and_stop_the_same_one_at_once_do_not_disturb_each_o
     let ends = futures_util::future::join_all(ends).await;
     assert_eq!(ends.iter().filter(|end| end.is_ok()).count(), 1, "{ends:?}");
     assert!(store.files().is_empty());
+}
+
+#[tokio::test]
+async fn the_history_has_all_commands_until_a_reset() {
+    let store = Store::new();
+    let workspace = store.workspaces.create(new()).await.unwrap();
+    shell(&workspace, "echo out; echo error >&2").await;
+    let command = Command::new("sleep")
+        .arg("100")
+        .user("1000")
+        .env("TOKEN", "hidden");
+    let command = command.timeout(std::time::Duration::from_millis(200));
+    workspace.exec(command).await.unwrap_err();
+    workspace
+        .exec(Command::new("/does/not/exist"))
+        .await
+        .unwrap_err();
+    workspace.stop().await.unwrap();
+    // It is there without a VM.
+    let history = workspace.history().await.unwrap();
+    assert_eq!(workspace.info().await.unwrap().command_count, 3);
+    let [first, second, third] = &history[..] else {
+        panic!("{history:?}");
+    };
+    assert_eq!(first.argv, ["/bin/sh", "-c", "echo out; echo error >&2"]);
+    assert_eq!((first.number, first.cwd.as_str()), (1, "/workspace"));
+    assert_eq!(
+        (first.stdout.text.as_str(), first.stderr.text.as_str()),
+        ("out\n", "error\n")
+    );
+    assert_eq!(first.stdout.bytes, 4);
+    assert!(
+        first.stdout.sha256.starts_with("54034ac5"),
+        "{}",
+        first.stdout.sha256
+    );
+    let exited = CommandState::Ended {
+        cause: "code".to_owned(),
+        code: Some(0),
+    };
+    assert_eq!(first.state, exited);
+    assert!(first.ended.unwrap() >= first.began);
+    assert_eq!(second.user.as_deref(), Some("1000"));
+    let timed_out = CommandState::Ended {
+        cause: "timeout".to_owned(),
+        code: None,
+    };
+    assert_eq!(second.state, timed_out);
+    assert!(!format!("{second:?}").contains("hidden"));
+    assert!(
+        matches!(&third.state, CommandState::Failed(why) if why.contains("not")),
+        "{third:?}"
+    );
+    workspace.reset("baseline").await.unwrap();
+    assert!(workspace.history().await.unwrap().is_empty());
+    workspace.delete().await.unwrap();
 }
