@@ -31,6 +31,9 @@
 //! [`Vm::ports`] connects to programs that listen in the guest, and publishes
 //! their ports on this machine: see [`port`].
 //!
+//! [`Vm::metrics`] returns what a VM has used of this machine in the last minutes and
+//! hours: see [`metrics`].
+//!
 //! A [`backend`] runs the VM: QEMU, Firecracker, Cloud Hypervisor, or one of your
 //! own. The feature `conformance` provides the test suite that each must pass.
 //!
@@ -63,6 +66,7 @@ mod initramfs;
 mod json;
 mod link;
 mod locate;
+pub mod metrics;
 pub mod network;
 mod on_thread;
 mod overlay;

@@ -31,6 +31,7 @@ pub struct Vmm {
 #[derive(Clone, Debug)]
 pub(crate) struct VmmKiller {
     process: Arc<OwnedFd>,
+    pid: Pid,
     signal: Signal,
 }
 
@@ -98,6 +99,12 @@ impl Vmm {
         self.killer.clone()
     }
 
+    /// Returns its process, and that of its device if it has one.
+    pub(crate) fn processes(&self) -> Vec<VmmKiller> {
+        let device = self.device.iter().map(|device| device.killer());
+        std::iter::once(self.killer()).chain(device).collect()
+    }
+
     /// Waits until the VMM and its device have exited. When one exits, kills the
     /// other.
     ///
@@ -148,6 +155,11 @@ impl VmmKiller {
         let _ = pidfd_send_signal(&*self.process, self.signal);
     }
 
+    /// Returns its number, which another process may have once it has exited.
+    pub(crate) fn pid(&self) -> Pid {
+        self.pid
+    }
+
     /// Returns the pidfd, which is readable once the process has exited:
     /// pidfd_open(2).
     pub(crate) fn pidfd(&self) -> BorrowedFd<'_> {
@@ -178,6 +190,7 @@ fn spawn(
     // The child was not waited for, so its pid cannot have been reused.
     let killer = VmmKiller {
         process: Arc::new(pidfd_open(pid, PidfdFlags::empty())?),
+        pid,
         signal: Signal::KILL,
     };
     Ok((child, killer))

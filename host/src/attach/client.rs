@@ -1,6 +1,7 @@
 use std::{io, os::unix::ffi::OsStrExt as _, path::Path, sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use serde::Deserialize;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::UnixStream,
@@ -16,6 +17,7 @@ use super::{
 };
 use crate::{
     framed,
+    metrics::{AllMetrics, MetricsRequest},
     network::{NetworkLog, NetworkStatus},
     snapshot::{SnapshotOptions, SnapshotReport},
     vm::VmEnd,
@@ -128,6 +130,25 @@ impl AttachClient {
         let request = ControlRequest::NetworkLog as u8;
         self.socket.write_all(&[request]).await?;
         NetworkLog::receive(self.socket).await
+    }
+
+    /// Requests metrics. Returns the owner's error if there are none.
+    pub(crate) async fn metrics<T: for<'a> Deserialize<'a>>(
+        mut self,
+        request: MetricsRequest,
+    ) -> io::Result<Result<T, String>> {
+        let byte = ControlRequest::Metrics as u8;
+        self.socket.write_all(&[byte]).await?;
+        framed::send(&mut self.socket, &request).await?;
+        framed::receive(&mut self.socket).await
+    }
+
+    /// Requests all metrics, which the owner then forgets. Returns its error if there are
+    /// none.
+    pub(crate) async fn flush_metrics(mut self) -> io::Result<Result<AllMetrics, String>> {
+        let request = ControlRequest::FlushMetrics as u8;
+        self.socket.write_all(&[request]).await?;
+        framed::receive(&mut self.socket).await
     }
 
     /// Waits until the VM has ended. Calls `on_pause` when it is paused or resumed. The

@@ -25,6 +25,8 @@
 //!     |   Snapshot: where; whether it is done    |
 //!     |   SwitchDisk: where; how long it took    |
 //!     |   Baseline: length (u64 le), the bytes   |
+//!     |   Metrics: which; the samples            |
+//!     |   FlushMetrics: all samples              |
 //! ```
 
 mod baseline;
@@ -74,6 +76,10 @@ pub(crate) enum ControlRequest {
     NetworkLog = b'l',
     /// Go on in a new layer of the disk.
     SwitchDisk = b'd',
+    /// Send samples of what it uses.
+    Metrics = b'm',
+    /// Send all samples of what it uses, and forget them.
+    FlushMetrics = b'M',
 }
 
 /// What the owner tells a client that watches the VM, before its end. Neither of these
@@ -110,6 +116,8 @@ impl ControlRequest {
             Self::Network,
             Self::NetworkLog,
             Self::SwitchDisk,
+            Self::Metrics,
+            Self::FlushMetrics,
         ]
         .into_iter()
         .find(|request| *request as u8 == byte)

@@ -29,6 +29,7 @@ use super::{
 use crate::{
     error::Error,
     framed,
+    metrics::{self, MetricsHistory},
     network::Network,
     random::random_bytes,
     session::{Session, relay},
@@ -157,6 +158,9 @@ pub(crate) trait OwnedVm: Clone + Send + Sync + 'static {
     /// Returns its network.
     fn network(&self) -> &Network;
 
+    /// Returns its metrics, if it has any.
+    fn metrics(&self) -> Option<&MetricsHistory>;
+
     /// Goes on in a new layer of its disk. Returns how long its processors stood still.
     fn switch_disk(&self, path: PathBuf) -> impl Future<Output = Result<Duration, Error>> + Send;
 
@@ -237,6 +241,13 @@ async fn serve_client(
         }
         Some(ControlRequest::Network) => {
             framed::send(&mut socket, &vm.network().status()).await?;
+        }
+        Some(ControlRequest::Metrics) => tokio::select! {
+            served = metrics::serve(&mut socket, vm.metrics()) => served?,
+            _ = wait_for_end(&mut end) => {}
+        },
+        Some(ControlRequest::FlushMetrics) => {
+            metrics::serve_flush(&mut socket, vm.metrics()).await?;
         }
         Some(ControlRequest::NetworkLog) => {
             let (mut reader, mut writer) = socket.split();

@@ -12,6 +12,7 @@ use super::{AgentTransport, Vmm, VmmControl};
 use crate::{
     error::Error,
     link::{LinkChoice, LinkKind},
+    metrics::DiskFile,
 };
 
 /// A VM that has been started and will now boot.
@@ -26,6 +27,8 @@ pub struct Launched {
     /// Dropped when the VM has ended.
     pub(crate) kept: Vec<Box<dyn Any + Send>>,
     pub(crate) warnings: Vec<String>,
+    /// The file that the VM writes to, for its metrics.
+    pub(crate) disk: DiskFile,
 }
 
 impl Launched {
@@ -44,6 +47,7 @@ impl Launched {
             consoles: Vec::new(),
             kept: Vec::new(),
             warnings: Vec::new(),
+            disk: DiskFile::default(),
         }
     }
 
@@ -103,6 +107,13 @@ impl Launched {
     #[must_use]
     pub fn keep(mut self, kept: impl Any + Send) -> Self {
         self.kept.push(Box::new(kept));
+        self
+    }
+
+    /// Sets the file that the VM writes to, for its [metrics](crate::metrics).
+    #[must_use]
+    pub(crate) fn disk(mut self, disk: DiskFile) -> Self {
+        self.disk = disk;
         self
     }
 

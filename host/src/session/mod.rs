@@ -35,13 +35,14 @@ mod supervisor;
 mod table;
 #[cfg(test)]
 mod tests;
+mod traffic;
 mod writer;
 
 use std::{
     fmt, io,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
@@ -64,6 +65,7 @@ pub(crate) use pauses::Pauses;
 pub(crate) use relay::relay;
 pub(crate) use route::Route;
 pub(crate) use stream::{Stream, StreamInput, StreamOutput};
+pub(crate) use traffic::LinkTraffic;
 
 /// How many unread bytes a guest may send on a channel.
 pub(crate) const WINDOW: u32 = 1024 * 1024;
@@ -101,6 +103,8 @@ struct Shared {
     pauses: Pauses,
     /// Whether requests are refused while the VM is paused. Otherwise they wait.
     refuses_while_paused: AtomicBool,
+    /// How many bytes were read from its links.
+    received_bytes: AtomicU64,
 }
 
 /// Prints no contents: unsent bytes may be secrets, such as environments, input
@@ -192,6 +196,7 @@ impl Session {
             input_window: peer.window,
             pauses: Pauses::default(),
             refuses_while_paused: AtomicBool::new(false),
+            received_bytes: AtomicU64::new(0),
         });
         let is_dialled = link.is_dialled();
         let supervisor = LinkSupervisor {
@@ -236,6 +241,14 @@ impl Session {
 
     pub(crate) fn peer(&self) -> &PeerInfo {
         &self.peer
+    }
+
+    /// Returns how many bytes were received and sent on its links, after their hellos.
+    pub(crate) fn traffic(&self) -> LinkTraffic {
+        LinkTraffic {
+            received: self.shared.received_bytes.load(Ordering::Relaxed),
+            sent: self.shared.outgoing.written_bytes(),
+        }
     }
 
     /// Returns whether the VM is paused, and for how long it was.

@@ -1,6 +1,9 @@
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
     task::Waker,
 };
 
@@ -20,6 +23,8 @@ use vmcell_wire::{Header, StreamId, WireError, encode};
 pub(super) struct Outgoing {
     queue: Mutex<Queue>,
     added: Notify,
+    /// How many bytes were written to links.
+    written_bytes: AtomicU64,
 }
 
 /// The sequence number of a link of a session.
@@ -185,6 +190,17 @@ impl Outgoing {
         full
     }
 
+    /// Counts bytes that were written to a link.
+    pub(super) fn count_written(&self, bytes: usize) {
+        self.written_bytes
+            .fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// Returns how many bytes were written to links.
+    pub(super) fn written_bytes(&self) -> u64 {
+        self.written_bytes.load(Ordering::Relaxed)
+    }
+
     /// Waits until the queue is not empty and takes all of it.
     ///
     /// Cancel safe.
@@ -226,7 +242,10 @@ impl Outgoing {
     /// Writes the queue at once if it can, else wakes the writer. A caller waits
     /// for the reply, and waking the writer takes longer than a write.
     fn send(&self, mut queue: MutexGuard<'_, Queue>) {
-        if !queue.write_tail() {
+        let unwritten = queue.tail.len();
+        let is_empty = queue.write_tail();
+        self.count_written(unwritten.saturating_sub(queue.tail.len()));
+        if !is_empty {
             drop(queue);
             self.added.notify_one();
         }

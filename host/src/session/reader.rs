@@ -1,4 +1,8 @@
-use std::{convert::Infallible, io, sync::Arc};
+use std::{
+    convert::Infallible,
+    io,
+    sync::{Arc, atomic::Ordering},
+};
 
 use tokio::net::UnixStream;
 use vmcell_wire::{
@@ -114,12 +118,17 @@ impl Reader {
                 dispatch(shared, item)?;
             }
             self.unread = 0..0;
-            match self.decoder.pending_data() {
+            let direct = match self.decoder.pending_data() {
                 Some((stream, channel, remaining)) if remaining >= MIN_DIRECT_READ => {
-                    self.read_direct(shared, stream, channel, remaining).await?;
+                    self.read_direct(shared, stream, channel, remaining).await?
                 }
-                _ => self.read().await?,
-            }
+                _ => {
+                    self.read().await?;
+                    0
+                }
+            };
+            let count = (direct + self.unread.len()) as u64;
+            shared.received_bytes.fetch_add(count, Ordering::Relaxed);
         }
     }
 
@@ -139,20 +148,22 @@ impl Reader {
         }
     }
 
-    /// Reads a part of a data frame directly into the inbox of its stream.
+    /// Reads a part of a data frame directly into the inbox of its stream. Returns the bytes
+    /// that the buffer does not contain.
     async fn read_direct(
         &mut self,
         shared: &Shared,
         stream: StreamId,
         channel: Channel,
         remaining: usize,
-    ) -> Result<(), LinkError> {
+    ) -> Result<usize, LinkError> {
         let Some(state) = shared
             .table
             .get(stream)
             .filter(|state| state.accepts_direct_read(channel))
         else {
-            return self.read().await;
+            self.read().await?;
+            return Ok(0);
         };
         self.link.readable().await?;
         let count = state.fill(channel, remaining, |space| {
@@ -164,7 +175,7 @@ impl Reader {
             }
         })?;
         self.decoder.received(count);
-        Ok(())
+        Ok(count)
     }
 }
 

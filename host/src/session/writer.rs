@@ -9,6 +9,7 @@ pub(super) async fn run(link: &UnixStream, shared: &Shared) -> Result<Infallible
     loop {
         for piece in shared.outgoing.take().await {
             write(link, &piece).await?;
+            shared.outgoing.count_written(piece.len());
         }
     }
 }

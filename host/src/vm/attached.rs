@@ -111,6 +111,7 @@ pub(super) async fn attach(id: &str) -> Result<Vm, Error> {
         file_permits: Arc::new(Semaphore::new(Vm::FILE_PERMITS)),
         ports: crate::port::PublishedPorts::default(),
         network: None,
+        metrics: None,
         #[cfg(feature = "terminal")]
         terminals: crate::terminal::Followers::default(),
     }))
@@ -247,7 +248,7 @@ pub(super) async fn end_vm(name: &VmName, request: ControlRequest) -> Result<Opt
     }
 }
 
-async fn connect_to_owner(name: &VmName) -> Result<AttachClient, Error> {
+pub(super) async fn connect_to_owner(name: &VmName) -> Result<AttachClient, Error> {
     let found = attach::find(name).await;
     let found = found.map_err(Error::host("reach the program that owns the VM"))?;
     let id = name.id().to_owned();

@@ -21,6 +21,7 @@ use crate::{
     error::Error,
     files::Files,
     link::LinkChoice,
+    metrics::MetricsHistory,
     network::OwnNetwork,
     port::{Ports, PublishedPorts},
     process::{Command, ExecFailure, ExecStream, Input, Output, Process, ProcessId, Processes},
@@ -90,6 +91,8 @@ pub(super) struct Shared {
     pub(super) ports: PublishedPorts,
     /// `None` if another program owns the VM.
     pub(super) network: Option<OwnNetwork>,
+    /// `None` if another program owns the VM, or if it has no metrics.
+    pub(super) metrics: Option<Arc<MetricsHistory>>,
     #[cfg(feature = "terminal")]
     pub(super) terminals: Followers,
 }

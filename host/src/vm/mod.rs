@@ -12,6 +12,7 @@ mod handle;
 mod health;
 mod info;
 mod lost_link;
+mod metrics;
 mod network;
 #[cfg(test)]
 mod on_session;

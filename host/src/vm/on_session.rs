@@ -41,6 +41,7 @@ impl Vm {
             file_permits: Arc::new(Semaphore::new(Vm::FILE_PERMITS)),
             ports: crate::port::PublishedPorts::default(),
             network: None,
+            metrics: None,
             #[cfg(feature = "terminal")]
             terminals: crate::terminal::Followers::default(),
         })

@@ -33,6 +33,7 @@ use crate::{
     error::{BootFailure, Error},
     hex,
     link::LinkChoice,
+    metrics::{DiskFile, MetricsHistory, Sampler},
     network::{Network, OwnNetwork},
     random::random_bytes,
     run_folder::{RunFolder, sweep},
@@ -131,6 +132,7 @@ async fn boot(
         route,
         kept,
         warnings,
+        disk,
     } = connect(launched, secrets, start, builder.boot_timeout, &console)
         .await
         .map_err(|error| agent::with_old_agent_reason(error, &agent))?;
@@ -174,6 +176,7 @@ async fn boot(
         console,
         stop_route: keeps_disk.then_some(route),
         network,
+        disk,
     };
     let attach_socket = attach_socket.map(|socket| (socket, summary));
     start_driver((vmm, control), session, kept, started_vm, attach_socket)
@@ -192,13 +195,15 @@ struct StartedVm {
     /// Set for a VM whose disk is kept.
     stop_route: Option<Route>,
     network: OwnNetwork,
+    /// The file that it writes to.
+    disk: DiskFile,
 }
 
 /// Starts the driver of a VM whose agent has answered, and its attach server.
 fn start_driver(
     (vmm, control): (Vmm, VmmControlOrRemedy),
     session: Arc<Session>,
-    resources: HeldResources,
+    mut resources: HeldResources,
     started_vm: StartedVm,
     attach_socket: Option<(AttachSocket, VmSummary)>,
 ) -> Result<Vm, Error> {
@@ -206,12 +211,21 @@ fn start_driver(
     let (state_sender, state) = watch::channel(VmState::Running);
     let killer = vmm.killer();
     let baseline = Arc::new(BaselineSlot::default());
+    // Nobody sees an unlisted VM, and what is no VM has more processes than one.
+    let has_metrics = attach_socket.is_some() && started_vm.acceleration.is_some();
+    let metrics = has_metrics.then(|| {
+        let disk = started_vm.disk.clone();
+        let (sampler, metrics) = Sampler::start(vmm.processes(), disk, session.clone());
+        resources.push(Box::new(sampler));
+        metrics
+    });
     let attach_server = attach_socket
         .map(|(socket, summary)| {
             let vm = DriverHandle {
                 requests: requests.downgrade(),
                 facts: started_vm.facts.clone(),
                 network: started_vm.network.handle(),
+                metrics: metrics.clone(),
             };
             socket.serve(summary, baseline.clone(), session.clone(), vm)
         })
@@ -227,6 +241,7 @@ fn start_driver(
         console,
         stop_route,
         network,
+        disk: _,
     } = started_vm;
     let keeps_disk = stop_route.is_some();
     let driver = Driver {
@@ -257,6 +272,7 @@ fn start_driver(
         file_permits: Arc::new(Semaphore::new(Vm::FILE_PERMITS)),
         ports: crate::port::PublishedPorts::default(),
         network: Some(network),
+        metrics,
         #[cfg(feature = "terminal")]
         terminals: crate::terminal::Followers::default(),
     }))
@@ -268,6 +284,7 @@ struct DriverHandle {
     requests: mpsc::WeakUnboundedSender<DriverRequest>,
     facts: VmFacts,
     network: Network,
+    metrics: Option<Arc<MetricsHistory>>,
 }
 
 impl OwnedVm for DriverHandle {
@@ -284,7 +301,9 @@ impl OwnedVm for DriverHandle {
             | ControlRequest::Snapshot
             | ControlRequest::Network
             | ControlRequest::NetworkLog
-            | ControlRequest::SwitchDisk => return None,
+            | ControlRequest::SwitchDisk
+            | ControlRequest::Metrics
+            | ControlRequest::FlushMetrics => return None,
             ControlRequest::Stop => DriverRequest::Stop,
             ControlRequest::Kill => DriverRequest::Kill,
             ControlRequest::Pause => change(Change::Pause(WhilePaused::Wait)),
@@ -298,6 +317,10 @@ impl OwnedVm for DriverHandle {
 
     fn network(&self) -> &Network {
         &self.network
+    }
+
+    fn metrics(&self) -> Option<&MetricsHistory> {
+        self.metrics.as_deref()
     }
 
     async fn switch_disk(&self, path: PathBuf) -> Result<Duration, Error> {
@@ -330,6 +353,7 @@ struct BootedVm {
     route: Route,
     kept: HeldResources,
     warnings: Vec<String>,
+    disk: DiskFile,
 }
 
 /// The control over a VMM, or what to do about it that there is none.
@@ -385,6 +409,7 @@ async fn connect(
         consoles,
         kept,
         warnings,
+        disk,
     } = launched;
     // The VMM's own messages appear there too, next to the kernel's.
     let console_tasks: Vec<_> = consoles
@@ -406,6 +431,7 @@ async fn connect(
                 route,
                 kept,
                 warnings,
+                disk,
             });
         }
         Ok(Err(LinkError::Violation(_) | LinkError::WrongBoot | LinkError::Connect(_))) => {

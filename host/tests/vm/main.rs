@@ -23,6 +23,7 @@ mod files;
 mod lifecycle;
 mod limits;
 mod links;
+mod metrics;
 mod network;
 mod orphans;
 mod out_of_memory;

@@ -39,7 +39,7 @@ use super::{
     savable::{Savable, WITHOUT_JAIL, check_fits},
     version::Version,
 };
-use crate::{error::Error, link::LinkKind, locate, run_folder::RunFolder};
+use crate::{error::Error, link::LinkKind, locate, metrics::DiskFile, run_folder::RunFolder};
 
 /// The Cloud Hypervisor backend. It needs KVM, and a guest kernel with PCI and
 /// ACPI: `kernel-config/build.sh cloud-hypervisor` builds one.
@@ -129,11 +129,12 @@ impl CloudHypervisor {
         };
         let mut command = Command::new(program);
         command.args(arguments::arguments(machine, &parts));
+        let disk_file = DiskFile::new(&disk);
         let descriptors = vec![disk.into(), initramfs.into()];
         command.current_dir(folder.path());
         let launched = Launched::spawn(command, descriptors, transport)?;
         Ok(Started {
-            launched: launched.keep(folder),
+            launched: launched.disk(disk_file).keep(folder),
             savable,
         })
     }
@@ -155,12 +156,13 @@ impl CloudHypervisor {
         let (files, saved) = files.map_err(Error::host("open the saved VM"))?;
         let mut command = Command::new(program);
         command.args(arguments::restore_arguments());
+        let disk_file = DiskFile::new(&disk);
         let mut descriptors = vec![disk.into(), api.into()];
         descriptors.extend(saved);
         command.current_dir(folder.path());
         let launched = Launched::spawn(command, descriptors, transport)?;
         let started = Started {
-            launched: launched.keep(folder),
+            launched: launched.disk(disk_file).keep(folder),
             savable: Some(savable),
         };
         Ok((started, files))

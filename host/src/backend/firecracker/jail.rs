@@ -37,6 +37,7 @@ use crate::{
     },
     error::Error,
     locate,
+    metrics::DiskFile,
     run_folder::RunFolder,
 };
 
@@ -139,7 +140,9 @@ impl Jail {
         command
             .args(self.arguments(firecracker, folder.path(), &cgroup, options))
             .current_dir("/");
-        let launched = Launched::spawn(command, Vec::new(), transport)?.keep(folder);
+        let launched = Launched::spawn(command, Vec::new(), transport)?
+            .disk(DiskFile::new(&disk))
+            .keep(folder);
         Ok(Started { launched, savable })
     }
 

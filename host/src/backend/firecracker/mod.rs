@@ -48,7 +48,7 @@ use super::{
     raw_disk::raw_disk,
     savable::{Savable, WITHOUT_JAIL, check_fits},
 };
-use crate::{error::Error, link::LinkKind, locate, run_folder::RunFolder};
+use crate::{error::Error, link::LinkKind, locate, metrics::DiskFile, run_folder::RunFolder};
 
 pub(crate) use self::vulnerable_versions::vulnerability;
 
@@ -183,6 +183,7 @@ impl Firecracker {
             .has_api
             .then(|| Savable::new(machine, &disk, WITHOUT_JAIL))
             .transpose()?;
+        let disk_file = DiskFile::new(&disk);
         let mut descriptors = vec![disk.into()];
         let config = match machine.saved() {
             None => {
@@ -199,7 +200,9 @@ impl Firecracker {
         command
             .args(arguments(machine, config, api.as_deref()))
             .current_dir(folder.path());
-        let launched = Launched::spawn(command, descriptors, transport)?.keep(folder);
+        let launched = Launched::spawn(command, descriptors, transport)?
+            .disk(disk_file)
+            .keep(folder);
         Ok(Started { launched, savable })
     }
 }

@@ -13,6 +13,7 @@ use super::qmp::Qmp;
 use crate::{
     disk::image::{Image, OpenOptions, create_child},
     error::Error,
+    metrics::DiskFile,
     overlay::Overlay,
 };
 
@@ -24,6 +25,8 @@ pub(super) struct DiskFiles {
     /// The raw image below them.
     pub(super) image: Option<File>,
     pub(super) size: u64,
+    /// The topmost layer, whose size others want to know.
+    pub(super) top: DiskFile,
     /// How often the topmost layer was replaced.
     switches: u64,
 }
@@ -36,6 +39,7 @@ impl DiskFiles {
             layers: vec![reopen(&disk.layer)?],
             image: None,
             size: disk.size,
+            top: DiskFile::new(&disk.layer),
             switches: 0,
         };
         for backing in &disk.backing {
@@ -108,6 +112,7 @@ impl DiskFiles {
             let _ = qmp.execute("remove-fd", json!({ "fdset-id": set }));
         }
         switched.map_err(failed)?;
+        self.top.replace(&reopened);
         self.layers.insert(0, reopened);
         self.switches += 1;
         Ok(())

@@ -190,7 +190,7 @@ impl Backend for Qemu {
                 .console(helper.stderr)
                 .keep(helper.folder),
         };
-        let launched = launched.link(link.choice);
+        let launched = launched.link(link.choice).disk(control.disk.top.clone());
         let launched = launched.console(console).console(stderr);
         Ok(match link.device {
             // Seen with vhost-device-vsock 0.3: after a pause it stops passing bytes on.
