@@ -15,6 +15,7 @@ use crate::{
         StatArguments,
     },
     machine_options::MachineOptions,
+    metrics::MetricsArguments,
     network::NetworkArguments,
     network_options::NetworkOptions,
     port::PublishArguments,
@@ -25,6 +26,7 @@ use crate::{
     shell::ShellArguments,
     snapshot::SnapshotArguments,
     template::TemplateArguments,
+    top::TopArguments,
     vm_source::SourceOptions,
 };
 
@@ -71,6 +73,10 @@ pub(crate) enum CliCommand {
     Publish(PublishArguments),
     /// Show what the programs of a VM may reach, and their open connections.
     Network(NetworkArguments),
+    /// Show what a VM has used: processor, memory, disk and link.
+    Metrics(MetricsArguments),
+    /// Show what your running VMs use now, each second.
+    Top(TopArguments),
     /// Copy files into or out of a VM: SRC or DST is ID:PATH.
     Cp(CpArguments),
     /// List a directory in a VM.
@@ -115,6 +121,8 @@ impl CliCommand {
             Self::Service(arguments) => arguments.json(),
             Self::Publish(arguments) => arguments.json,
             Self::Network(arguments) => arguments.json(),
+            Self::Metrics(arguments) => arguments.json,
+            Self::Top(arguments) => arguments.json,
             Self::Cp(arguments) => arguments.json,
             Self::Ls(arguments) => arguments.json,
             Self::Stat(arguments) => arguments.json,

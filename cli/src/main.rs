@@ -20,6 +20,7 @@ mod kill;
 mod limits;
 mod logs;
 mod machine_options;
+mod metrics;
 mod network;
 mod network_options;
 mod new_vm;
@@ -42,6 +43,7 @@ mod stop;
 mod stream;
 mod tail;
 mod template;
+mod top;
 mod vm_source;
 
 use std::process::ExitCode;
@@ -81,6 +83,8 @@ fn main() -> ExitCode {
         CliCommand::Service(arguments) => service::service(arguments),
         CliCommand::Publish(arguments) => port::publish(arguments),
         CliCommand::Network(arguments) => network::network(arguments),
+        CliCommand::Metrics(arguments) => metrics::metrics(arguments),
+        CliCommand::Top(arguments) => top::top(&arguments),
         CliCommand::Cp(arguments) => files::cp(arguments),
         CliCommand::Ls(arguments) => files::ls(arguments),
         CliCommand::Cat(arguments) => files::cat(arguments),

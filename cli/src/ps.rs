@@ -107,7 +107,7 @@ fn left_behind(process: &ProcessInfo) -> String {
     format!(", left {}", shown.join(" "))
 }
 
-fn uptime(vm: &VmDetails) -> Duration {
+pub(crate) fn uptime(vm: &VmDetails) -> Duration {
     SystemTime::now()
         .duration_since(vm.started)
         .unwrap_or_default()

@@ -16,11 +16,11 @@ const MAX_BUFFERED_READS: usize = 16;
 ///
 /// A separate thread does blocking reads. Non-blocking mode would affect the
 /// open file description, which we share with the user's shell.
-pub(super) struct Keyboard(mpsc::Receiver<Bytes>);
+pub(crate) struct Keyboard(mpsc::Receiver<Bytes>);
 
 impl Keyboard {
     /// Takes standard input.
-    pub(super) fn start() -> io::Result<Self> {
+    pub(crate) fn start() -> io::Result<Self> {
         let mut input = File::from(io::stdin().as_fd().try_clone_to_owned()?);
         let (sender, receiver) = mpsc::channel(MAX_BUFFERED_READS);
         thread::Builder::new().spawn(move || {
@@ -41,7 +41,7 @@ impl Keyboard {
     }
 
     /// Returns the next input. `None`: the terminal is gone.
-    pub(super) async fn next(&mut self) -> Option<Bytes> {
+    pub(crate) async fn next(&mut self) -> Option<Bytes> {
         self.0.recv().await
     }
 }

@@ -10,11 +10,13 @@ mod session;
 mod window;
 
 pub(crate) use arguments::ShellArguments;
+pub(crate) use keyboard::Keyboard;
+pub(crate) use raw_mode::RawMode;
+pub(crate) use window::{WindowWatcher, size as terminal_size};
 
 use anyhow::ensure;
 use arguments::ProgramOptions;
 use detach_key::DetachKey;
-use raw_mode::RawMode;
 use session::End;
 use vmcell::{
     Command, Error, ExecFailureKind, Vm,

@@ -8,7 +8,7 @@ use std::{
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 
 /// Puts the user's terminal into raw mode, and restores it on drop.
-pub(super) struct RawMode {
+pub(crate) struct RawMode {
     terminal: OwnedFd,
     original: Termios,
     panics: DeferredPanics,
@@ -16,7 +16,7 @@ pub(super) struct RawMode {
 
 impl RawMode {
     /// Fails if standard input or standard output is not a terminal.
-    pub(super) fn check_terminal() -> anyhow::Result<()> {
+    pub(crate) fn check_terminal() -> anyhow::Result<()> {
         let stream = match (io::stdin().is_terminal(), io::stdout().is_terminal()) {
             (true, true) => return Ok(()),
             (false, _) => "standard input",
@@ -27,7 +27,7 @@ impl RawMode {
         )
     }
 
-    pub(super) fn enter() -> io::Result<Self> {
+    pub(crate) fn enter() -> io::Result<Self> {
         let terminal = io::stdin().as_fd().try_clone_to_owned()?;
         let mode = Self {
             original: tcgetattr(&terminal)?,
@@ -40,7 +40,7 @@ impl RawMode {
 
     /// Sets raw mode again: after SIGSTOP and SIGCONT, other programs may have
     /// changed the terminal.
-    pub(super) fn apply(&self) -> io::Result<()> {
+    pub(crate) fn apply(&self) -> io::Result<()> {
         let mut raw = self.original.clone();
         raw.make_raw();
         Ok(tcsetattr(&self.terminal, OptionalActions::Now, &raw)?)

@@ -5,14 +5,14 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use vmcell::terminal::TerminalSize;
 
 /// Watches the size of the user's terminal.
-pub(super) struct WindowWatcher {
+pub(crate) struct WindowWatcher {
     changed: Signal,
     continued: Signal,
 }
 
 impl WindowWatcher {
     /// Starts watching for changes.
-    pub(super) fn watch() -> io::Result<Self> {
+    pub(crate) fn watch() -> io::Result<Self> {
         let continued = rustix::process::Signal::CONT.as_raw();
         Ok(Self {
             changed: signal(SignalKind::window_change())?,
@@ -22,7 +22,7 @@ impl WindowWatcher {
 
     /// Waits until the size may have changed, or until we continue after
     /// SIGSTOP, while other programs may have used the terminal.
-    pub(super) async fn changed(&mut self) {
+    pub(crate) async fn changed(&mut self) {
         tokio::select! {
             _ = self.changed.recv() => {}
             _ = self.continued.recv() => {}
@@ -32,7 +32,7 @@ impl WindowWatcher {
 
 /// Returns the size of the user's terminal, clamped to what a guest terminal
 /// supports. `None` if the terminal does not know its size.
-pub(super) fn size() -> Option<TerminalSize> {
+pub(crate) fn size() -> Option<TerminalSize> {
     let size = tcgetwinsize(io::stdout()).ok()?;
     if size.ws_col == 0 || size.ws_row == 0 {
         return None;
