@@ -11,7 +11,9 @@ use crate::acceleration::{Acceleration, AccelerationChoice};
 /// What the owner of a VM sends to every client first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct VmSummary {
-    /// The version of this format. Only an equal one is understood.
+    /// The version of this format. A later one only has more fields at the end, which
+    /// an earlier program does not read. A program that knows more fields gives those of
+    /// an earlier one their defaults.
     generation: u16,
     pub(crate) image: String,
     pub(crate) vcpus: u32,
@@ -80,7 +82,7 @@ impl VmSummary {
     ///
     /// # Errors
     /// [`InvalidData`](io::ErrorKind::InvalidData) if it is malformed or from
-    /// another version of vmcell.
+    /// an earlier version of vmcell that is not supported any more.
     pub(super) async fn receive(socket: &mut UnixStream) -> io::Result<Self> {
         let length = socket.read_u16_le().await?;
         if length > MAX_SIZE {
@@ -90,7 +92,7 @@ impl VmSummary {
         socket.read_exact(&mut bytes).await?;
         let summary: Option<Self> = postcard::from_bytes(&bytes).ok();
         summary
-            .filter(|summary| summary.generation == GENERATION)
+            .filter(|summary| summary.generation >= GENERATION)
             .ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 }

@@ -9,6 +9,7 @@ use crate::{
     metrics::{
         AllMetrics, Metrics, MetricsHistory, MetricsRequest, MetricsTier, NO_METRICS, Sample,
     },
+    session::LinkTraffic,
 };
 
 /// How long it may take from the end of the VMM, after which there are no samples, until the
@@ -18,6 +19,11 @@ const END_TIMEOUT: Duration = Duration::from_secs(5);
 const NOT_MEASURED: &str = "the VM has no metrics: its VMM cannot be seen in /proc";
 
 impl Vm {
+    /// Returns how many bytes were received and sent on its link.
+    pub(crate) fn link_traffic(&self) -> LinkTraffic {
+        self.shared.session.traffic()
+    }
+
     /// Returns what the VM has used of this machine: processor, memory, disk and link. See
     /// [`metrics`](crate::metrics).
     ///

@@ -1,8 +1,9 @@
 use std::{
     fs::{self, DirBuilder},
     io,
-    os::unix::fs::DirBuilderExt as _,
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
+    time::SystemTime,
 };
 
 use super::{
@@ -25,6 +26,7 @@ use crate::{
 ///  ├── name             the name that it gets, while it is being created
 ///  ├── changes.lock     held by who changes it
 ///  ├── owner.lock       held by the program that runs its VM
+///  ├── activity         its time is that of the last use
 ///  ├── keeper.log       messages of the program that keeps it running
 ///  ├── image.ext4       the image, if it could be linked
 ///  ├── history/         a file for each command
@@ -40,6 +42,7 @@ const RECORD: &str = "workspace.json";
 const KEEPER_LOG: &str = "keeper.log";
 const NAME: &str = "name";
 const IMAGE: &str = "image.ext4";
+const ACTIVITY: &str = "activity";
 const HISTORY: &str = "history";
 const MEMORY: &str = "memory";
 const LAYERS: &str = "layers";
@@ -178,6 +181,25 @@ impl Folder {
         };
         create_child(below, self.layer(number), self.open_options(record))?;
         Ok(())
+    }
+
+    /// Records that somebody uses it.
+    pub(super) fn touch(&self) {
+        let mut options = fs::OpenOptions::new();
+        let file = options.write(true).create(true).truncate(false);
+        let file = file.mode(0o600).open(self.path.join(ACTIVITY));
+        let touched = file.and_then(|file| file.set_modified(SystemTime::now()));
+        if let Err(error) = touched {
+            tracing::debug!(%error, "cannot record the use of a workspace");
+        }
+    }
+
+    /// Returns when somebody has used it.
+    pub(super) fn last_activity(&self, record: &Record) -> SystemTime {
+        let recorded = record.last_activity.time();
+        let metadata = fs::metadata(self.path.join(ACTIVITY));
+        let touched = metadata.and_then(|metadata| metadata.modified());
+        touched.map_or(recorded, |touched| touched.max(recorded))
     }
 
     /// Returns what was run in it.

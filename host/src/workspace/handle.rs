@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 
 use super::{
     CommandRecord, WorkspaceError, WorkspaceInfo, WorkspaceState, Workspaces,
+    deadlines::{self, Due},
     folder::Folder,
     id::{check_label, check_name},
     locked::Locked,
@@ -114,7 +115,7 @@ impl Workspace {
 
     /// Runs a command in `/workspace`, unless it says otherwise, with the user and the
     /// variables of the workspace, and returns its output. The workspace goes on, and its
-    /// [history](Self::history) has the command.
+    /// [history](Self::history) has the command. One that is paused is started first.
     ///
     /// # Errors
     /// As for [`Vm::exec_command`] and [`vm`](Self::vm).
@@ -122,8 +123,12 @@ impl Workspace {
     /// # Cancel safety
     /// If the future is dropped, the command is killed.
     pub async fn exec(&self, command: Command) -> Result<Output, Error> {
-        let vm = self.vm().await?;
+        let vm = match self.info().await?.state {
+            WorkspaceState::Paused => self.start().await?,
+            _ => self.vm().await?,
+        };
         let folder = self.folder();
+        folder.touch();
         let record = folder.read()?.ok_or_else(|| self.not_found())?;
         let command = record.specification.apply_to(command);
         let recording = folder.history().begin(&command);
@@ -151,6 +156,19 @@ impl Workspace {
         .await
     }
 
+    /// Records that somebody uses it, so that it is not paused for want of use.
+    ///
+    /// # Errors
+    /// [`WorkspaceError::NotFound`]
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn touch(&self) -> Result<(), Error> {
+        self.info().await?;
+        self.folder().touch();
+        Ok(())
+    }
+
     /// Pauses it, if it runs: its memory is written to the disk, and no process is left.
     /// [`start`](Self::start) lets its processes go on.
     ///
@@ -161,12 +179,26 @@ impl Workspace {
     /// # Cancel safety
     /// If the future is dropped, it may or may not be paused.
     pub async fn pause(&self) -> Result<(), Error> {
-        let mut locked = self.lock().await?;
+        let locked = self.lock().await?;
         match locked.state() {
-            WorkspaceState::Paused => return Ok(()),
-            WorkspaceState::Running => {}
-            state => return Err(self.wrong_state(state, "running: start it first").into()),
+            WorkspaceState::Paused => Ok(()),
+            WorkspaceState::Running => self.pause_locked(locked, false).await,
+            state => Err(self.wrong_state(state, "running: start it first").into()),
         }
+    }
+
+    /// Pauses it if nobody uses it.
+    pub(super) async fn pause_if_idle(&self) -> Result<(), Error> {
+        let locked = self.lock().await?;
+        // Somebody may have used it meanwhile.
+        let is_idle = deadlines::due_now(&locked.folder) == Some(Ok(Due::Pause));
+        match is_idle && locked.state() == WorkspaceState::Running {
+            true => self.pause_locked(locked, true).await,
+            false => Ok(()),
+        }
+    }
+
+    async fn pause_locked(&self, mut locked: Locked, is_automatic: bool) -> Result<(), Error> {
         let vm = Vm::attach(&self.id).await?;
         // Of an earlier attempt.
         locked.folder.remove_memory();
@@ -176,6 +208,7 @@ impl Workspace {
         locked.record.run = None;
         locked.record.pause = Some(PauseRecord {
             began: Timestamp::now(),
+            is_automatic,
         });
         locked.write()
     }

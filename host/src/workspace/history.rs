@@ -67,6 +67,9 @@ pub(super) struct Recording {
     _lock: FileLock,
 }
 
+/// How many commands may run at once, for [`History::has_running`].
+const LAST: usize = 100;
+
 /// The size of the largest file that is read.
 const MAX_SIZE: u64 = 4 << 20;
 
@@ -126,6 +129,14 @@ impl History {
     /// Returns how many commands there are.
     pub(super) fn count(&self) -> u64 {
         self.numbers().count() as u64
+    }
+
+    /// Returns whether one of the last commands runs.
+    pub(super) fn has_running(&self) -> bool {
+        let mut numbers: Vec<_> = self.numbers().collect();
+        numbers.sort_unstable();
+        let mut last = numbers.into_iter().rev().take(LAST);
+        last.any(|number| FileLock::is_held(&self.path(number)).unwrap_or(false))
     }
 
     /// Forgets everything.
@@ -276,11 +287,13 @@ mod tests {
         assert_eq!(list[0].user.as_deref(), Some("me"));
         assert_eq!((list[0].number, list[1].number), (1, 2));
         assert!(list.iter().all(|it| it.state == CommandState::Running));
+        assert!(history.has_running());
         first.finish(&Err(Error::Paused)).unwrap();
         drop(second);
         let list = history.list();
         assert!(matches!(list[0].state, CommandState::Failed(_)), "{list:?}");
         assert_eq!(list[1].state, CommandState::Interrupted);
+        assert!(!history.has_running());
         let text = fs::read_to_string(history.path(1)).unwrap();
         assert!(!text.contains("hidden"), "{text}");
         assert_eq!(history.count(), 2);

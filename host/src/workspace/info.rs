@@ -1,8 +1,14 @@
-use std::{collections::BTreeMap, path::PathBuf, time::SystemTime};
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    time::{Duration, SystemTime},
+};
 
 use super::{
     BASELINE, WorkspaceState,
+    folder::Folder,
     record::{OWNER_DIED, Record, SnapshotRecord},
+    timestamp::Timestamp,
 };
 use crate::network::NetworkPolicy;
 
@@ -34,6 +40,16 @@ pub struct WorkspaceInfo {
     pub created: SystemTime,
     /// When it was used.
     pub last_activity: SystemTime,
+    /// When it is deleted by itself.
+    pub expires: Option<SystemTime>,
+    /// How long it may be unused before it is paused by itself.
+    pub idle_time: Option<Duration>,
+    /// When it was paused.
+    pub paused: Option<SystemTime>,
+    /// Whether it is paused because nobody used it.
+    pub is_paused_automatically: bool,
+    /// Whether that was after the last [list](super::Workspaces::list) before this one.
+    pub is_newly_paused: bool,
     /// How many commands its history has.
     pub command_count: u64,
     /// How often it was reset.
@@ -68,9 +84,9 @@ pub struct WorkspaceSnapshot {
 }
 
 impl WorkspaceInfo {
-    /// `is_owned` says that a program runs its VM.
-    pub(super) fn new(record: Record, is_owned: bool, command_count: u64) -> Self {
-        let state = match record.run.is_some() && is_owned {
+    pub(super) fn new(record: Record, folder: &Folder) -> Self {
+        let last_activity = folder.last_activity(&record);
+        let state = match record.run.is_some() && folder.is_owned() {
             true => WorkspaceState::Running,
             false if record.pause.is_some() => WorkspaceState::Paused,
             false => WorkspaceState::Stopped,
@@ -96,10 +112,15 @@ impl WorkspaceInfo {
                 bytes: record.seed.bytes,
             },
             created: record.created.time(),
-            last_activity: record.last_activity.time(),
-            command_count,
+            last_activity,
+            expires: record.expires.map(Timestamp::time),
+            idle_time: record.specification.idle_seconds.map(Duration::from_secs),
+            is_paused_automatically: record.pause.as_ref().is_some_and(|it| it.is_automatic),
+            paused: record.pause.map(|pause| pause.began.time()),
+            is_newly_paused: false,
+            command_count: folder.history().count(),
             reset_count: record.reset_count,
-            last_reset: record.last_reset.map(super::timestamp::Timestamp::time),
+            last_reset: record.last_reset.map(Timestamp::time),
         }
     }
 }

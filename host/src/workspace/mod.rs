@@ -32,6 +32,7 @@
 
 mod command_record;
 mod create;
+mod deadlines;
 mod diff;
 mod error;
 mod folder;

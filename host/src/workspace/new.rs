@@ -1,10 +1,15 @@
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    time::{Duration, SystemTime},
+};
 
 use super::{
-    id::{check_label, check_name},
+    id::{check_label, check_name, new_id},
     record::Record,
     seed::Seed,
     specification::Specification,
+    timestamp::Timestamp,
 };
 use crate::{error::Error, network::NetworkPolicy};
 
@@ -28,6 +33,7 @@ pub struct NewWorkspace {
     pub(super) name: Option<String>,
     pub(super) labels: BTreeMap<String, String>,
     pub(super) specification: Specification,
+    pub(super) lifetime: Option<Duration>,
     seed: Option<PathBuf>,
 }
 
@@ -48,7 +54,9 @@ impl NewWorkspace {
                 user: None,
                 variables: BTreeMap::new(),
                 network: NetworkPolicy::off(),
+                idle_seconds: None,
             },
+            lifetime: None,
             seed: None,
         }
     }
@@ -104,6 +112,20 @@ impl NewWorkspace {
         self
     }
 
+    /// Pauses it by itself when nobody has used it for so long: no request, nothing typed
+    /// on a terminal, no traffic on a port. Zero is never, as by default. Whole seconds
+    /// count.
+    pub fn pause_when_idle(mut self, time: Duration) -> Self {
+        self.specification.idle_seconds = Some(time.as_secs()).filter(|seconds| *seconds > 0);
+        self
+    }
+
+    /// Deletes it by itself after so long, running or not. Zero is never, as by default.
+    pub fn lifetime(mut self, time: Duration) -> Self {
+        self.lifetime = Some(time).filter(|time| !time.is_zero());
+        self
+    }
+
     /// Fills `/workspace` with the contents of a folder, or of a `.tar`, `.tar.gz`, `.tgz`
     /// or `.tar.zst` archive, before the workspace is there.
     pub fn seed(mut self, path: impl Into<PathBuf>) -> Self {
@@ -117,8 +139,21 @@ impl NewWorkspace {
             name: None,
             labels: record.labels.clone(),
             specification: record.specification.clone(),
+            lifetime: None,
             seed: None,
         }
+    }
+
+    /// Returns the record of the workspace.
+    pub(super) fn into_record(self) -> Result<Record, Error> {
+        let mut record = Record::new(new_id()?, self.specification);
+        record.name = self.name;
+        record.labels = self.labels;
+        let expires = self
+            .lifetime
+            .and_then(|time| SystemTime::now().checked_add(time));
+        record.expires = expires.map(Timestamp::of);
+        Ok(record)
     }
 
     /// Checks that it can have the disk of another one.

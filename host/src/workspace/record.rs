@@ -25,6 +25,8 @@ pub(super) struct Record {
     pub(super) seed: SeedRecord,
     pub(super) created: Timestamp,
     pub(super) last_activity: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) expires: Option<Timestamp>,
     pub(super) layers: LayerTree,
     /// The layer that the VM may have gone on in, although nothing says so yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -76,6 +78,9 @@ pub(super) struct RunRecord {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct PauseRecord {
     pub(super) began: Timestamp,
+    /// Whether it was paused because nobody used it.
+    #[serde(default)]
+    pub(super) is_automatic: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -111,6 +116,7 @@ impl Record {
             },
             created: now,
             last_activity: now,
+            expires: None,
             baseline: SnapshotRecord {
                 layer: layers.top(),
                 created: now,
@@ -225,11 +231,11 @@ impl Record {
 pub(super) const NEW: &str = ".new-";
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::network::NetworkPolicy;
 
-    fn record() -> Record {
+    pub(in crate::workspace) fn record() -> Record {
         let specification = Specification {
             environment: "base".to_owned(),
             image: "base.ext4".into(),
@@ -238,6 +244,7 @@ mod tests {
             user: None,
             variables: BTreeMap::new(),
             network: NetworkPolicy::off(),
+            idle_seconds: None,
         };
         let mut record = Record::new("ws-abcdefghjkmn".to_owned(), specification);
         record.layers.start_above(1);

@@ -1,8 +1,12 @@
 //! The VM of a workspace, in the program that runs it.
 
-use tokio::task::JoinHandle;
+use std::time::Duration;
+
+use tokio::{task::JoinHandle, time::sleep};
 
 use super::{
+    Workspace, Workspaces,
+    deadlines::{self, Due},
     folder::Folder,
     lock::FileLock,
     locked::Locked,
@@ -70,12 +74,19 @@ pub(super) fn builder(folder: &Folder, record: &Record) -> VmBuilder {
 impl Running {
     /// Keeps the VM running until it ends, and records that, unless somebody else has.
     pub(super) fn new(vm: Vm, locked: Locked, run: RunRecord) -> Result<Self, Error> {
+        let id = locked.record.id.clone();
         let (folder, owner) = locked.into_owner()?;
+        let workspace = Workspace::new(Workspaces::around(&folder), id);
         let watched = vm.clone();
         let watching = tokio::spawn(async move {
-            let end = watched.ended().await;
+            let mut change = None;
+            let end = watch(&watched, &folder, workspace, &mut change).await;
             // Who has stopped it waits for this.
             drop(owner);
+            if let Some(change) = change {
+                // Fails only if it panics.
+                let _ = change.await;
+            }
             let recording = on_thread("record the end of a workspace", move || {
                 record_end(&folder, &run, end)
             });
@@ -98,6 +109,54 @@ impl Running {
         stopped
     }
 }
+
+/// Waits until the VM has ended, and pauses or deletes the workspace when that is due.
+/// `change` is what is done with it: it waits for the end of the VM, too.
+async fn watch(
+    vm: &Vm,
+    folder: &Folder,
+    workspace: Workspace,
+    change: &mut Option<JoinHandle<()>>,
+) -> VmEnd {
+    let mut traffic = vm.link_traffic();
+    loop {
+        if traffic != vm.link_traffic() {
+            traffic = vm.link_traffic();
+            folder.touch();
+        }
+        let wait = match deadlines::due_now(folder) {
+            None => return vm.ended().await,
+            Some(Err(wait)) => wait,
+            Some(Ok(due)) => {
+                let workspace = workspace.clone();
+                let changing = change.insert(tokio::spawn(async move {
+                    let changed = match due {
+                        Due::Delete => workspace.delete().await,
+                        Due::Pause => workspace.pause_if_idle().await,
+                    };
+                    if let Err(error) = changed {
+                        tracing::warn!(%error, ?due, "cannot change a workspace");
+                    }
+                }));
+                tokio::select! {
+                    end = vm.ended() => return end,
+                    _ = changing => *change = None,
+                }
+                RETRY
+            }
+        };
+        tokio::select! {
+            end = vm.ended() => return end,
+            () = sleep(wait.max(LEAST_WAIT)) => {}
+        }
+    }
+}
+
+/// How long to wait after a workspace could not be paused or deleted.
+const RETRY: Duration = Duration::from_secs(10);
+
+/// The shortest time between two looks.
+const LEAST_WAIT: Duration = Duration::from_millis(200);
 
 fn record_end(folder: &Folder, run: &RunRecord, end: VmEnd) -> Result<(), Error> {
     let lock = FileLock::wait(&folder.changes_lock());

@@ -4,11 +4,7 @@ use std::{fs, os::unix::fs::MetadataExt as _, path::Path};
 
 use super::{
     BASELINE, NewWorkspace, Workspace, WorkspaceError, WorkspaceInfo, WorkspaceSnapshot,
-    WorkspaceState,
-    id::{check_name, new_id},
-    locked::Locked,
-    record::{Record, SnapshotRecord},
-    timestamp::Timestamp,
+    WorkspaceState, id::check_name, locked::Locked, record::SnapshotRecord, timestamp::Timestamp,
 };
 use crate::{Vm, error::Error, on_thread::on_thread};
 
@@ -192,9 +188,7 @@ impl Workspace {
         };
         let mut new = change(NewWorkspace::like(&source.record));
         new.check_fork(&source.record)?;
-        let mut record = Record::new(new_id()?, new.specification);
-        record.name = new.name;
-        record.labels = new.labels;
+        let mut record = new.into_record()?;
         record.seed = source.record.seed.clone();
         record.layers = source.record.layers.fork(layer);
         record.baseline = SnapshotRecord {

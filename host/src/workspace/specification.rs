@@ -23,6 +23,9 @@ pub(super) struct Specification {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) variables: BTreeMap<String, String>,
     pub(super) network: NetworkPolicy,
+    /// How long it may be unused before it is paused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) idle_seconds: Option<u64>,
 }
 
 /// The folder of a guest that a workspace is about.

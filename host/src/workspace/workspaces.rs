@@ -4,18 +4,14 @@ use std::{
     io,
     os::unix::fs::{DirBuilderExt as _, MetadataExt as _},
     path::{Path, PathBuf},
+    time::SystemTime,
 };
 
 use rustix::process::geteuid;
 
 use super::{
-    Keeper, NewWorkspace, Workspace, WorkspaceError, WorkspaceInfo, create,
-    folder::Folder,
-    id::{is_id, new_id},
-    keeper_messages::KeeperTask,
-    lock::FileLock,
-    locked::Locked,
-    record::Record,
+    Keeper, NewWorkspace, Workspace, WorkspaceError, WorkspaceInfo, create, folder::Folder,
+    id::is_id, keeper_messages::KeeperTask, lock::FileLock, locked::Locked, record::Record,
     running,
 };
 use crate::{Vm, error::Error, locate, on_thread::on_thread};
@@ -29,6 +25,9 @@ pub struct Workspaces {
 
 /// How the names of folders begin that are being removed.
 const DELETED: &str = ".deleted-";
+
+/// Its time is that of the last list.
+const LISTED: &str = "listed";
 
 /// Held while a folder is created or removed, and while a name is given.
 const LOCK: &str = "lock";
@@ -94,10 +93,7 @@ impl Workspaces {
     /// removed by the next call.
     pub async fn create(&self, mut new: NewWorkspace) -> Result<Workspace, Error> {
         let seed = new.check()?;
-        let mut record = Record::new(new_id()?, new.specification);
-        record.name = new.name;
-        record.labels = new.labels;
-        let locked = self.add(record).await?;
+        let locked = self.add(new.into_record()?).await?;
         let id = locked.record.id.clone();
         match &self.keeper {
             None => drop(create::create(locked, seed).await?),
@@ -180,7 +176,8 @@ impl Workspaces {
     }
 
     /// Returns all workspaces, those that were used last first. Ones whose files are
-    /// damaged or of a newer version are left out, and a warning is logged.
+    /// damaged or of a newer version are left out, and a warning is logged. Of those that
+    /// were paused for want of use, it says which were since the last list.
     ///
     /// # Errors
     /// [`Error::Host`] if the folder cannot be read.
@@ -188,6 +185,27 @@ impl Workspaces {
     /// # Cancel safety
     /// Cancel safe.
     pub async fn list(&self) -> Result<Vec<WorkspaceInfo>, Error> {
+        let listed = self.folder.join(LISTED);
+        let last = fs::metadata(&listed).and_then(|metadata| metadata.modified());
+        let now = SystemTime::now();
+        let mut list = self.list_unmarked().await?;
+        for info in &mut list {
+            // Those before the first list are new.
+            let is_new = |paused| last.as_ref().map_or(true, |last| paused >= *last);
+            info.is_newly_paused = info.is_paused_automatically && info.paused.is_some_and(is_new);
+        }
+        let mut options = fs::OpenOptions::new();
+        let file = options
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(listed);
+        let marked = file.and_then(|file| file.set_modified(now));
+        marked.map_err(Error::host("list the workspaces"))?;
+        Ok(list)
+    }
+
+    async fn list_unmarked(&self) -> Result<Vec<WorkspaceInfo>, Error> {
         let this = self.clone();
         on_thread("list the workspaces", move || {
             if let Ok(Some(_lock)) = FileLock::try_take(&this.folder.join(LOCK)) {
@@ -203,6 +221,39 @@ impl Workspaces {
         .await
     }
 
+    /// Deletes the workspaces whose time is over, such as those whose program has died
+    /// before it could do it. Returns their ids.
+    ///
+    /// # Errors
+    /// As for [`Workspace::delete`].
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, only some may be deleted.
+    pub async fn reap_expired(&self) -> Result<Vec<String>, Error> {
+        let now = SystemTime::now();
+        let mut reaped = Vec::new();
+        for info in self.list_unmarked().await? {
+            if info.expires.is_some_and(|expires| expires <= now) {
+                match Workspace::new(self.clone(), info.id.clone()).delete().await {
+                    // Its own program was faster.
+                    Ok(()) | Err(Error::Workspace(WorkspaceError::NotFound { .. })) => {}
+                    Err(error) => return Err(error),
+                }
+                reaped.push(info.id);
+            }
+        }
+        Ok(reaped)
+    }
+
+    /// The workspaces that a folder is among.
+    pub(super) fn around(folder: &Folder) -> Self {
+        let parent = folder.path().parent().unwrap_or(Path::new("/"));
+        Self {
+            folder: parent.to_owned(),
+            keeper: None,
+        }
+    }
+
     /// Returns the folder of a workspace.
     pub(super) fn of(&self, id: &str) -> Folder {
         Folder::new(self.folder.join(id))
@@ -210,8 +261,7 @@ impl Workspaces {
 
     pub(super) fn info(&self, record: Record) -> WorkspaceInfo {
         let folder = self.of(&record.id);
-        let is_owned = record.run.is_some() && folder.is_owned();
-        WorkspaceInfo::new(record, is_owned, folder.history().count())
+        WorkspaceInfo::new(record, &folder)
     }
 
     /// Waits until nobody else creates or removes folders, or gives names.

@@ -32,7 +32,7 @@ impl Store {
         let folder = self.root.path().join("workspaces");
         let entries = std::fs::read_dir(folder).unwrap();
         let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-        let mut names: Vec<_> = names.filter(|name| name != "lock").collect();
+        let mut names: Vec<_> = names.filter(|name| name.contains("ws-")).collect();
         names.sort();
         names
     }

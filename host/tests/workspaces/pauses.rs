@@ -1,5 +1,7 @@
 //! Workspaces whose memory is on the disk.
 
+use std::time::{Duration, SystemTime};
+
 use vmcell::{
     Command, Vm,
     workspace::{BASELINE, WorkspaceState},
@@ -25,7 +27,7 @@ async fn processes_go_on_after_a_pause() {
     let info = workspace.info().await.unwrap();
     assert_eq!(info.state, WorkspaceState::Paused);
     assert!(Vm::attach(workspace.id()).await.is_err());
-    let error = workspace.exec(Command::new("true")).await.unwrap_err();
+    let error = workspace.vm().await.unwrap_err();
     assert!(error.to_string().contains("is paused"), "{error}");
     let error = workspace.disk().await.unwrap_err();
     assert_eq!(error.code(), "workspace-state");
@@ -65,7 +67,8 @@ async fn a_snapshot_can_be_taken_after_a_pause_and_the_next_pause_has_it_below()
     let workspace = store.workspaces.create(new()).await.unwrap();
     shell(&workspace, "echo 1 > file").await;
     workspace.pause().await.unwrap();
-    workspace.start().await.unwrap();
+    // A command starts it.
+    assert_eq!(shell(&workspace, "cat file").await, "1\n");
     workspace.snapshot("one").await.unwrap();
     shell(&workspace, "echo 2 > file").await;
     workspace.pause().await.unwrap();
@@ -74,4 +77,56 @@ async fn a_snapshot_can_be_taken_after_a_pause_and_the_next_pause_has_it_below()
     workspace.reset("one").await.unwrap();
     assert_eq!(shell(&workspace, "cat file").await, "1\n");
     workspace.delete().await.unwrap();
+}
+
+/// Waits until a workspace has no VM any more.
+async fn until_gone(vm: &Vm) {
+    vm.ended().await;
+}
+
+#[tokio::test]
+async fn a_workspace_that_nobody_uses_is_paused_and_goes_on_with_the_next_command() {
+    let store = Store::new();
+    let new = new().pause_when_idle(Duration::from_secs(2));
+    let workspace = store.workspaces.create(new).await.unwrap();
+    assert!(store.workspaces.list().await.unwrap()[0].paused.is_none());
+    shell(&workspace, "echo in memory > /dev/shm/file").await;
+    // Longer than it may be unused.
+    shell(&workspace, "sleep 4").await;
+    let vm = workspace.vm().await.unwrap();
+    until_gone(&vm).await;
+    // As soon as its record is written, which nobody can change before.
+    workspace.touch().await.unwrap();
+    let error = workspace.snapshot("a").await.unwrap_err();
+    assert!(error.to_string().contains("is paused"), "{error}");
+    let list = store.workspaces.list().await.unwrap();
+    assert_eq!(list[0].state, WorkspaceState::Paused);
+    assert!(list[0].is_paused_automatically && list[0].is_newly_paused);
+    let list = store.workspaces.list().await.unwrap();
+    assert!(list[0].is_paused_automatically && !list[0].is_newly_paused);
+    assert_eq!(shell(&workspace, "cat /dev/shm/file").await, "in memory\n");
+    workspace.delete().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_workspace_is_deleted_when_its_time_is_over() {
+    let store = Store::new();
+    let new = || new().lifetime(Duration::from_secs(3));
+    let running = store.workspaces.create(new()).await.unwrap();
+    let vm = running.vm().await.unwrap();
+    let stopped = store.workspaces.create(new()).await.unwrap();
+    stopped.stop().await.unwrap();
+    let kept = store.workspaces.create(crate::new()).await.unwrap();
+    until_gone(&vm).await;
+    // Of one without a VM, whoever asks for it does it.
+    while stopped.info().await.unwrap().expires.unwrap() > SystemTime::now() {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let reaped = store.workspaces.reap_expired().await.unwrap();
+    assert!(reaped.contains(&stopped.id().to_owned()), "{reaped:?}");
+    let list = store.workspaces.list().await.unwrap();
+    let ids: Vec<_> = list.iter().map(|info| info.id.as_str()).collect();
+    assert_eq!(ids, [kept.id()]);
+    kept.delete().await.unwrap();
+    assert!(store.files().is_empty(), "{:?}", store.files());
 }
