@@ -62,7 +62,7 @@ async fn fill_vm(locked: &mut Locked, seed: Option<Seed>, vm: &Vm) -> Result<Run
     };
     record.layers.start_above(record.layers.top());
     record.last_activity = now;
-    let run = RunRecord { began: now };
+    let run = RunRecord::new();
     record.run = Some(run.clone());
     locked.write()?;
     Ok(run)

@@ -45,7 +45,50 @@ impl Workspace {
     }
 
     pub(super) async fn lock(&self) -> Result<Locked, Error> {
-        Locked::wait(self.folder(), &self.id).await
+        let mut locked = Locked::wait(self.folder(), &self.id).await?;
+        if locked.state() == WorkspaceState::Running && locked.record.is_ending() {
+            // A program has died that was about to end its VM, which may have got the
+            // request, and may have ended.
+            if let Some(vm) = self.attach().await? {
+                match vm.stop().await {
+                    Ok(()) | Err(Error::Gone(_) | Error::NoSuchVm { .. }) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            locked.wait_for_owner().await?;
+            locked.folder.repair(&mut locked.record)?;
+        }
+        if locked.state() == WorkspaceState::Running
+            && let Some(next) = locked.record.next_top
+        {
+            self.finish_switch(&mut locked, next).await?;
+        }
+        Ok(locked)
+    }
+
+    /// Finishes what a program has begun that has died: to make the VM write to a new
+    /// layer.
+    async fn finish_switch(&self, locked: &mut Locked, next: u32) -> Result<(), Error> {
+        let path = locked.folder.layer(next);
+        let vm = Vm::attach(&self.id).await?;
+        // One at a time is carried out. If the first one was, or will be, one of them
+        // fails because the layer is there.
+        let switched = vm.switch_disk(&path).await;
+        if switched.is_err() && !path.exists() {
+            return switched.map(drop);
+        }
+        locked.record.next_top = None;
+        locked.record.layers.start_above(locked.record.layers.top());
+        locked.write()
+    }
+
+    /// Attaches to its VM. `None` if that has just ended.
+    async fn attach(&self) -> Result<Option<Vm>, Error> {
+        match Vm::attach(&self.id).await {
+            Ok(vm) => Ok(Some(vm)),
+            Err(Error::NoSuchVm { .. } | Error::Gone(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     fn not_found(&self) -> WorkspaceError {
@@ -202,8 +245,13 @@ impl Workspace {
         let vm = Vm::attach(&self.id).await?;
         // Of an earlier attempt.
         locked.folder.remove_memory();
+        locked.set_ending(true)?;
         let options = SnapshotOptions::new().leave_disk(true);
-        vm.snapshot_with(locked.folder.memory(), options).await?;
+        let saved = vm.snapshot_with(locked.folder.memory(), options).await;
+        if let Err(error) = saved {
+            locked.set_ending(false)?;
+            return Err(error);
+        }
         locked.wait_for_owner().await?;
         locked.record.run = None;
         locked.record.pause = Some(PauseRecord {
@@ -235,16 +283,19 @@ impl Workspace {
                 return Ok(());
             }
         }
-        let stopped = match Vm::attach(&self.id).await {
-            Ok(vm) => vm.stop().await,
-            // It has just ended.
-            Err(Error::NoSuchVm { .. }) => Ok(()),
-            Err(error) => return Err(error),
+        let Some(vm) = self.attach().await? else {
+            // Its program records that.
+            return locked.wait_for_owner().await;
         };
+        locked.set_ending(true)?;
+        let stopped = vm.stop().await;
         let reason = match &stopped {
             Ok(()) => "stopped".to_owned(),
             Err(Error::Gone(end)) => end.to_string(),
-            Err(_) => return stopped,
+            Err(_) => {
+                locked.set_ending(false)?;
+                return stopped;
+            }
         };
         locked.wait_for_owner().await?;
         locked.record.ended(&reason);
@@ -257,10 +308,9 @@ impl Workspace {
         if locked.state() != WorkspaceState::Running {
             return Ok(());
         }
-        match Vm::attach(&self.id).await {
-            Ok(vm) => vm.kill().await?,
-            Err(Error::NoSuchVm { .. }) => {}
-            Err(error) => return Err(error),
+        if let Some(vm) = self.attach().await? {
+            locked.set_ending(true)?;
+            vm.kill().await?;
         }
         locked.wait_for_owner().await
     }

@@ -103,6 +103,14 @@ impl Locked {
         }
     }
 
+    /// Records that somebody is about to end its VM, or is not any more.
+    pub(super) fn set_ending(&mut self, is_ending: bool) -> Result<(), Error> {
+        if let Some(run) = &mut self.record.run {
+            run.is_ending = is_ending;
+        }
+        self.write()
+    }
+
     /// Waits until the program that ran its VM has given the right back.
     pub(super) async fn wait_for_owner(&mut self) -> Result<(), Error> {
         if self.owner.is_none() {

@@ -73,6 +73,19 @@ pub(super) struct SeedRecord {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct RunRecord {
     pub(super) began: Timestamp,
+    /// Whether somebody is about to end it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) is_ending: bool,
+}
+
+impl RunRecord {
+    /// A run that begins now.
+    pub(super) fn new() -> Self {
+        Self {
+            began: Timestamp::now(),
+            is_ending: false,
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -215,6 +228,11 @@ impl Record {
         let snapshots = self.snapshots.values().chain([&self.baseline]);
         let layers: Vec<_> = snapshots.map(|snapshot| snapshot.layer).collect();
         self.layers.keep_only(layers);
+    }
+
+    /// Returns whether somebody is about to end its VM.
+    pub(super) fn is_ending(&self) -> bool {
+        self.run.as_ref().is_some_and(|run| run.is_ending)
     }
 
     /// Records that its VM has ended.

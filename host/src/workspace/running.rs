@@ -11,7 +11,6 @@ use super::{
     lock::FileLock,
     locked::Locked,
     record::{Record, RunRecord},
-    timestamp::Timestamp,
 };
 use crate::{
     Vm,
@@ -30,9 +29,7 @@ pub(super) struct Running {
 
 /// Starts the VM of a workspace that is stopped or paused, and records it.
 pub(super) async fn start(mut locked: Locked) -> Result<Running, Error> {
-    let run = RunRecord {
-        began: Timestamp::now(),
-    };
+    let run = RunRecord::new();
     locked.record.run = Some(run.clone());
     locked.record.last_activity = run.began;
     // As soon as the VM writes to the disk, the memory does not fit it any more.
@@ -167,7 +164,7 @@ fn record_end(folder: &Folder, run: &RunRecord, end: VmEnd) -> Result<(), Error>
     let Some(mut record) = folder.read()? else {
         return Ok(());
     };
-    if record.run.as_ref() == Some(run) {
+    if record.run.as_ref().is_some_and(|it| it.began == run.began) {
         record.ended(&end.reason.to_string());
         folder.write(&record)?;
     }

@@ -39,11 +39,15 @@ impl Workspace {
                 locked.record.next_top = Some(next);
                 locked.write()?;
                 let switched = vm.switch_disk(locked.folder.layer(next)).await;
-                locked.record.next_top = None;
                 if let Err(error) = switched {
-                    locked.write()?;
+                    // Else it is not known whether the VM writes to it.
+                    if !locked.folder.layer(next).exists() {
+                        locked.record.next_top = None;
+                        locked.write()?;
+                    }
                     return Err(error);
                 }
+                locked.record.next_top = None;
                 locked.record.layers.start_above(below);
             }
             WorkspaceState::Stopped => {
