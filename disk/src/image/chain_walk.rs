@@ -77,14 +77,18 @@ pub(super) enum Holes {
 }
 
 /// Walks over a range of the disk, in steps that each lie contiguously in one
-/// layer. The last extent of each layer is remembered until the walk has passed
-/// it, so that no layer is queried twice for the same range.
+/// of some adjacent layers. The last extent of each layer is remembered until
+/// the walk has passed it, so that no layer is queried twice for the same range.
 #[derive(Debug)]
 pub(super) struct ChainWalk<'a> {
     image: &'a Image,
     at: u64,
     end: u64,
     holes: Holes,
+    /// The number of the first layer.
+    first: usize,
+    /// What no layer stores.
+    nowhere: Content,
     /// The last extent of each layer, top first.
     known: Vec<Option<Extent>>,
 }
@@ -97,20 +101,40 @@ pub(super) struct Step<'a> {
     pub(super) length: u64,
     /// The number of the layer that stores it.
     pub(super) layer: usize,
-    /// Never [`Content::Absent`].
+    /// [`Content::Absent`] only if the walk leaves out layers below.
     pub(super) content: Content,
 }
 
 impl<'a> ChainWalk<'a> {
-    /// Starts a walk. `range` must be within the disk.
+    /// Starts a walk through all layers. `range` must be within the disk.
     pub(super) fn new(image: &'a Image, range: Range<u64>, holes: Holes) -> Self {
+        Self::through(image, 0..image.chain.count(), range, holes)
+    }
+
+    /// Starts a walk through some layers, whose numbers must be in the chain.
+    pub(super) fn through(
+        image: &'a Image,
+        layers: Range<usize>,
+        range: Range<u64>,
+        holes: Holes,
+    ) -> Self {
         Self {
             image,
             at: range.start,
             end: range.end,
             holes,
-            known: vec![None; image.chain.count()],
+            first: layers.start,
+            nowhere: match layers.end < image.chain.count() {
+                true => Content::Absent,
+                false => Content::Zero,
+            },
+            known: vec![None; layers.len()],
         }
+    }
+
+    /// Goes on at `at`, which must not be before the start of the last step.
+    pub(super) fn seek(&mut self, at: u64) {
+        self.at = at;
     }
 
     /// Returns the next step. After an error the walk has ended.
@@ -129,8 +153,8 @@ impl<'a> ChainWalk<'a> {
     fn find(&mut self) -> io::Result<Step<'a>> {
         let at = self.at;
         let mut until = self.end;
-        let mut found = (0, Content::Zero);
-        for (layer, known) in self.known.iter_mut().enumerate() {
+        let mut found = (self.first, self.nowhere);
+        for (layer, known) in (self.first..).zip(&mut self.known) {
             let extent = match known {
                 Some(extent) if extent.end > at => *extent,
                 _ => self.image.lookup(layer, at, self.end, self.holes)?,

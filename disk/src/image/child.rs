@@ -15,7 +15,7 @@ use super::{
 };
 
 /// The unit of a disk's size in VMMs.
-const SECTOR: u64 = 512;
+pub(super) const SECTOR: u64 = 512;
 
 /// Creates an empty qcow2 image at `child` with `base` as its backing file.
 /// `base` must not be written to any more, which [`seal`](super::seal())
@@ -75,7 +75,7 @@ pub fn create_child(
 
 /// Returns the backing file name that a child in `folder` records for `base`.
 /// Both paths must be free of symlinks.
-fn backing_name(folder: &Path, base: &Path) -> Result<String, ImageError> {
+pub(super) fn backing_name(folder: &Path, base: &Path) -> Result<String, ImageError> {
     let bad = |reason| ImageError::BaseName {
         path: base.to_owned(),
         reason,

@@ -148,6 +148,7 @@ fn length_of_blocks(bytes: &[u8], is_so: impl Fn(&[u8]) -> bool) -> usize {
     blocks.map(<[u8]>::len).sum()
 }
 
-fn is_zero(block: &[u8]) -> bool {
-    ZEROES.get(..block.len()) == Some(block)
+pub(super) fn is_zero(bytes: &[u8]) -> bool {
+    let mut blocks = bytes.chunks(BLOCK);
+    blocks.all(|block| ZEROES.get(..block.len()) == Some(block))
 }

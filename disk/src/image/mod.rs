@@ -1,5 +1,5 @@
-//! Disk images: reading raw files and qcow2 chains, and creating the
-//! copy-on-write layers that VMs write to.
+//! Disk images: reading raw files and qcow2 chains, and creating and merging
+//! the copy-on-write layers that VMs write to.
 //!
 //! ```text
 //! ReadAt   Image ── layers, top first ──> raw file | qcow2 file
@@ -38,6 +38,7 @@ mod format;
 mod layer;
 mod lock;
 mod mapping;
+mod merge;
 mod new_file;
 mod options;
 pub mod partition;
@@ -59,6 +60,7 @@ pub use foreign_format::ForeignFormat;
 pub use format::Format;
 pub use layer::Layer;
 pub use mapping::{FileId, Location, MappedRange, MappedRanges};
+pub use merge::{MergeProgress, merge_layers};
 pub use options::OpenOptions;
 pub use qcow2::write_empty_layer;
 pub use seal::seal;

@@ -5,5 +5,6 @@ mod flattening;
 mod in_use;
 mod layers;
 mod mappings;
+mod merging;
 mod partitions;
 mod tools;
