@@ -54,6 +54,17 @@ pub enum WorkspaceError {
         /// Why it could not.
         reason: String,
     },
+    /// Its disk has as many layers as it may have, so that there is no room for another
+    /// snapshot.
+    #[error("the disk of the workspace {id} has {limit} layers, which is the limit: {remedy}")]
+    TooManyLayers {
+        /// The id.
+        id: String,
+        /// The maximum number of layers.
+        limit: usize,
+        /// What to do about it.
+        remedy: &'static str,
+    },
     /// A file of the workspace cannot be used.
     #[error("{}: {reason}", path.display())]
     Damaged {
@@ -88,6 +99,7 @@ impl WorkspaceError {
             Self::NoSnapshot { .. } => "no-such-snapshot",
             Self::SnapshotTaken { .. } => "snapshot-name-taken",
             Self::Keeper { .. } => "workspace-keeper",
+            Self::TooManyLayers { .. } => "too-many-layers",
             Self::Damaged { .. } => "workspace-damaged",
             Self::Newer { .. } => "workspace-newer",
         }

@@ -1,6 +1,7 @@
 use std::{
-    fs::{self, DirBuilder},
+    fs::{self, DirBuilder, File},
     io,
+    ops::ControlFlow,
     os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
     time::SystemTime,
@@ -9,11 +10,12 @@ use std::{
 use super::{
     WorkspaceError,
     history::History,
+    layers::LayerMerge,
     lock::FileLock,
     record::{NEW, OWNER_DIED, Record},
 };
 use crate::{
-    disk::image::{OpenOptions, create_child},
+    disk::image::{Format, Image, Layer, OpenOptions, create_child, merge_layers},
     error::Error,
     snapshot::remove_whole,
 };
@@ -46,6 +48,8 @@ const ACTIVITY: &str = "activity";
 const HISTORY: &str = "history";
 const MEMORY: &str = "memory";
 const LAYERS: &str = "layers";
+/// The file that layers are merged into, in the folder of the layers.
+const MERGED: &str = "merged.qcow2";
 const CHANGES_LOCK: &str = "changes.lock";
 const OWNER_LOCK: &str = "owner.lock";
 
@@ -200,6 +204,45 @@ impl Folder {
         let metadata = fs::metadata(self.path.join(ACTIVITY));
         let touched = metadata.and_then(|metadata| metadata.modified());
         touched.map_or(recorded, |touched| touched.max(recorded))
+    }
+
+    /// Merges layers: replaces the file of the uppermost one by a file that contains what
+    /// all of them contain. Nothing else changes, because its name stays the same, which
+    /// the layers above know it by. Who has linked or opened the old file keeps that.
+    ///
+    /// The files of the links stay until the record does not name them any more. If this
+    /// program is killed before, the disk reads the same with them as without them.
+    ///
+    /// The caller has both locks.
+    pub(super) fn merge_layers(&self, merge: &LayerMerge, record: &Record) -> Result<(), Error> {
+        const DOING: &str = "merge layers of the disk";
+        let path = self.layer(merge.into);
+        let options = self.open_options(record).format(Format::Qcow2);
+        let image = Image::open(&path, options)?;
+        let layers = image.layers().map_err(Error::host(DOING))?;
+        // The headers of the files count: a program that was killed may have merged these
+        // layers, and not have written so.
+        let links = merge.links.iter().map(|layer| self.layer(*layer));
+        let links: Vec<_> = links.filter_map(|it| fs::canonicalize(it).ok()).collect();
+        let below = layers.iter().skip(1);
+        let count = below.take_while(|it| links.contains(&it.path)).count();
+        if count == 0 {
+            return Ok(());
+        }
+        // Each cluster of the new file is one of these, if they are what they claim to be.
+        let length = |layer: &Layer| fs::metadata(&layer.path).map(|file| file.len());
+        let limit: io::Result<u64> = layers.iter().take(1 + count).map(length).sum();
+        let limit = limit.map_err(Error::host(DOING))?;
+        let folder = self.path.join(LAYERS);
+        let merged = folder.join(MERGED);
+        let go_on = &mut |_| ControlFlow::Continue(());
+        merge_layers(&image, 1 + count, &merged, limit, go_on)?;
+        // The record must not reach the disk before the new name.
+        let replace = || {
+            fs::rename(&merged, &path)?;
+            File::open(&folder)?.sync_all()
+        };
+        replace().map_err(Error::host(DOING))
     }
 
     /// Returns what was run in it.

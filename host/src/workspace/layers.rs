@@ -18,6 +18,28 @@ pub(super) struct LayerTree {
     next: u32,
 }
 
+/// The largest number of layers that a chain has, without the image. Every read of what
+/// the upper ones do not have goes through all of them, and each is an open file.
+pub(super) const MAX_CHAIN: usize = 16;
+
+/// Longer chains are merged when the workspace starts. Not every one that could be, because
+/// merging copies what is merged.
+pub(super) const LONG_CHAIN: usize = 8;
+
+/// Layers that become one.
+///
+/// ```text
+///  1 ── 2 ── 3 ── 4      nothing needs 2 and 3 but as links
+///  1 ───────────── 4     4 has what was in 2, 3 and 4
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct LayerMerge {
+    /// The uppermost layer, which keeps its number.
+    pub(super) into: u32,
+    /// The layers directly below it that are only links, the uppermost first.
+    pub(super) links: Vec<u32>,
+}
+
 impl LayerTree {
     /// One layer above the image.
     pub(super) fn new() -> Self {
@@ -80,6 +102,39 @@ impl LayerTree {
         self.below.len() != count
     }
 
+    /// Returns which layers below the top can be merged. `needed` are those that must stay
+    /// what they are, beside the top. Links are not needed, and have one layer above them.
+    pub(super) fn mergeable(&self, needed: impl IntoIterator<Item = u32>) -> Vec<LayerMerge> {
+        let needed: BTreeSet<_> = needed.into_iter().collect();
+        let children = |layer| {
+            let below = self.below.values();
+            below.filter(|below| **below == Some(layer)).count()
+        };
+        let mut merges: Vec<LayerMerge> = Vec::new();
+        for layer in self.chain(self.top) {
+            let is_link = layer != self.top && !needed.contains(&layer) && children(layer) == 1;
+            match merges.last_mut() {
+                Some(merge) if is_link => merge.links.push(layer),
+                _ => merges.push(LayerMerge {
+                    into: layer,
+                    links: Vec::new(),
+                }),
+            }
+        }
+        merges.retain(|merge| !merge.links.is_empty());
+        merges
+    }
+
+    /// Removes the links of layers that were merged.
+    pub(super) fn merge(&mut self, merge: &LayerMerge) {
+        let Some(lowest) = merge.links.last() else {
+            return;
+        };
+        let below = self.below(*lowest);
+        self.below.insert(merge.into, below);
+        self.below.retain(|number, _| !merge.links.contains(number));
+    }
+
     /// Returns whether it is a tree.
     pub(super) fn is_valid(&self) -> bool {
         let is_layer = |number: &u32| self.below.contains_key(number);
@@ -92,6 +147,8 @@ impl LayerTree {
 
 #[cfg(test)]
 mod tests {
+    use proptest::{prelude::*, sample::Index};
+
     use super::*;
 
     fn chain(tree: &LayerTree, layer: u32) -> Vec<u32> {
@@ -122,6 +179,145 @@ mod tests {
         assert_eq!(fork.all().collect::<Vec<_>>(), [1, 4]);
         assert_eq!(chain(&fork, fork.top()), [4, 1]);
         assert!(fork.is_valid());
+    }
+
+    #[test]
+    fn only_links_are_merged_into_what_is_above_them() {
+        let mut tree = LayerTree::new();
+        for layer in 1..8 {
+            tree.start_above(layer);
+        }
+        let merge = |into, links: &[u32]| LayerMerge {
+            into,
+            links: links.to_vec(),
+        };
+        assert_eq!(tree.mergeable(1..8), []);
+        // Runs of links, above and below ones that are needed.
+        let merges = tree.mergeable([1, 4, 5]);
+        assert_eq!(merges, [merge(8, &[7, 6]), merge(4, &[3, 2])]);
+        // The lowest layer, too.
+        assert_eq!(
+            tree.mergeable([2]),
+            [merge(8, &[7, 6, 5, 4, 3]), merge(2, &[1])]
+        );
+        for merge in &merges {
+            tree.merge(merge);
+        }
+        assert_eq!(chain(&tree, tree.top()), [8, 5, 4, 1]);
+        assert!(tree.is_valid());
+        assert_eq!((tree.top(), tree.next()), (8, 9));
+        assert_eq!(tree.mergeable([1, 4, 5]), []);
+        tree.merge(&merge(4, &[1]));
+        assert_eq!(tree.below(4), None);
+    }
+
+    #[test]
+    fn a_layer_below_two_others_is_no_link_and_what_is_not_below_the_top_stays() {
+        let mut tree = LayerTree::new();
+        for layer in [1, 2, 3, 4, 3] {
+            tree.start_above(layer);
+        }
+        // 1 ── 2 ── 3 ── 4 ── 5
+        //           └── 6, the top
+        let merges = tree.mergeable([5]);
+        assert_eq!(
+            merges,
+            [LayerMerge {
+                into: 3,
+                links: vec![2, 1]
+            }]
+        );
+        tree.merge(&merges[0]);
+        assert_eq!(chain(&tree, 5), [5, 4, 3]);
+        assert_eq!(chain(&tree, 6), [6, 3]);
+        assert!(tree.is_valid());
+    }
+
+    /// What a workspace does.
+    #[derive(Clone, Debug)]
+    enum Action {
+        Snapshot,
+        Delete(Index),
+        Reset(Index),
+        Merge,
+    }
+
+    /// The file of a layer: what was written to it, and the file below.
+    type Files = BTreeMap<u32, (Vec<u32>, Option<u32>)>;
+
+    fn content(files: &Files, layer: Option<u32>) -> Vec<u32> {
+        let Some(layer) = layer else {
+            return Vec::new();
+        };
+        let (own, below) = &files[&layer];
+        let mut all = content(files, *below);
+        all.extend(own);
+        all
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_merged_all_snapshots_stay_the_same(
+            actions in prop::collection::vec(
+                prop_oneof![
+                    4 => Just(Action::Snapshot),
+                    2 => any::<Index>().prop_map(Action::Delete),
+                    1 => any::<Index>().prop_map(Action::Reset),
+                    1 => Just(Action::Merge),
+                ],
+                1..60,
+            ),
+        ) {
+            let mut tree = LayerTree::new();
+            let mut files: Files = BTreeMap::from([(1, (vec![1], None))]);
+            // The layer and the content of each snapshot.
+            let mut snapshots: Vec<(u32, Vec<u32>)> = Vec::new();
+            for action in actions {
+                let layers = |it: &[(u32, Vec<u32>)]| it.iter().map(|it| it.0).collect::<Vec<_>>();
+                let before = content(&files, Some(tree.top()));
+                match action {
+                    Action::Snapshot => {
+                        snapshots.push((tree.top(), before));
+                        tree.start_above(tree.top());
+                    }
+                    Action::Delete(index) if !snapshots.is_empty() => {
+                        snapshots.remove(index.index(snapshots.len()));
+                        tree.keep_only(layers(&snapshots));
+                    }
+                    Action::Reset(index) if !snapshots.is_empty() => {
+                        tree.start_above(index.get(&snapshots).0);
+                        tree.keep_only(layers(&snapshots));
+                    }
+                    Action::Merge => {
+                        for merge in tree.mergeable(layers(&snapshots)) {
+                            let mut own = Vec::new();
+                            let mut below = Some(merge.into);
+                            for layer in [merge.into].iter().chain(&merge.links) {
+                                prop_assert_eq!(below, Some(*layer));
+                                let (data, next) = files[layer].clone();
+                                own.splice(0..0, data);
+                                below = next;
+                            }
+                            files.insert(merge.into, (own, below));
+                            tree.merge(&merge);
+                        }
+                        prop_assert_eq!(content(&files, Some(tree.top())), before);
+                        prop_assert_eq!(tree.mergeable(layers(&snapshots)), []);
+                    }
+                    Action::Delete(_) | Action::Reset(_) => {}
+                }
+                let top = tree.top();
+                files.entry(top).or_insert((vec![top], tree.below(top)));
+                files.retain(|number, _| tree.all().any(|layer| layer == *number));
+                prop_assert!(tree.is_valid());
+                for (layer, expected) in &snapshots {
+                    prop_assert_eq!(&content(&files, Some(*layer)), expected);
+                }
+                for layer in tree.all() {
+                    prop_assert_eq!(files[&layer].1, tree.below(layer));
+                }
+            }
+        }
     }
 
     #[test]

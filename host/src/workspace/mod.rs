@@ -46,6 +46,7 @@ mod keeper_messages;
 mod layers;
 mod lock;
 mod locked;
+mod merge;
 mod new;
 mod record;
 mod running;

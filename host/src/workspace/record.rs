@@ -8,7 +8,10 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use super::{
-    BASELINE, WorkspaceError, layers::LayerTree, specification::Specification, timestamp::Timestamp,
+    BASELINE, WorkspaceError,
+    layers::{LayerMerge, LayerTree},
+    specification::Specification,
+    timestamp::Timestamp,
 };
 
 /// What is written down about a workspace: all of it, in one file.
@@ -225,14 +228,23 @@ impl Record {
 
     /// Removes layers that nothing needs.
     pub(super) fn drop_unneeded_layers(&mut self) {
-        let snapshots = self.snapshots.values().chain([&self.baseline]);
-        let layers: Vec<_> = snapshots.map(|snapshot| snapshot.layer).collect();
+        let layers: Vec<_> = self.snapshot_layers().collect();
         self.layers.keep_only(layers);
     }
 
     /// Returns whether somebody is about to end its VM.
     pub(super) fn is_ending(&self) -> bool {
         self.run.as_ref().is_some_and(|run| run.is_ending)
+    }
+
+    /// Returns which layers below the top can be merged.
+    pub(super) fn mergeable_layers(&self) -> Vec<LayerMerge> {
+        self.layers.mergeable(self.snapshot_layers())
+    }
+
+    fn snapshot_layers(&self) -> impl Iterator<Item = u32> {
+        let snapshots = self.snapshots.values().chain([&self.baseline]);
+        snapshots.map(|snapshot| snapshot.layer)
     }
 
     /// Records that its VM has ended.

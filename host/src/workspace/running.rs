@@ -10,6 +10,7 @@ use super::{
     folder::Folder,
     lock::FileLock,
     locked::Locked,
+    merge::shorten_chain,
     record::{Record, RunRecord},
 };
 use crate::{
@@ -28,7 +29,8 @@ pub(super) struct Running {
 }
 
 /// Starts the VM of a workspace that is stopped or paused, and records it.
-pub(super) async fn start(mut locked: Locked) -> Result<Running, Error> {
+pub(super) async fn start(locked: Locked) -> Result<Running, Error> {
+    let mut locked = shorten_chain(locked).await?;
     let run = RunRecord::new();
     locked.record.run = Some(run.clone());
     locked.record.last_activity = run.began;

@@ -4,7 +4,8 @@ use std::{fs, os::unix::fs::MetadataExt as _, path::Path};
 
 use super::{
     BASELINE, NewWorkspace, Workspace, WorkspaceError, WorkspaceInfo, WorkspaceSnapshot,
-    WorkspaceState, id::check_name, locked::Locked, record::SnapshotRecord, timestamp::Timestamp,
+    WorkspaceState, id::check_name, locked::Locked, merge::make_room, record::SnapshotRecord,
+    timestamp::Timestamp,
 };
 use crate::{Vm, error::Error, on_thread::on_thread};
 
@@ -15,13 +16,15 @@ impl Workspace {
     ///
     /// # Errors
     /// [`WorkspaceError::SnapshotTaken`], [`Error::Invalid`] if it cannot be a name,
-    /// and as for [`Vm::switch_disk`].
+    /// [`WorkspaceError::TooManyLayers`] if the workspace was built on 15 others that are
+    /// kept, or runs and must be started again before there can be more, and as for
+    /// [`Vm::switch_disk`].
     ///
     /// # Cancel safety
     /// If the future is dropped, there may or may not be a snapshot.
     pub async fn snapshot(&self, name: &str) -> Result<WorkspaceSnapshot, Error> {
         check_name("snapshot", name)?;
-        let mut locked = self.lock().await?;
+        let locked = self.lock().await?;
         if locked.record.snapshot(name).is_some() {
             return Err(WorkspaceError::SnapshotTaken {
                 id: self.id().to_owned(),
@@ -29,6 +32,7 @@ impl Workspace {
             }
             .into());
         }
+        let mut locked = make_room(locked).await?;
         let below = locked.record.layers.top();
         let next = locked.record.layers.next();
         match locked.state() {

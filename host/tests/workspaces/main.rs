@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod keepers;
+mod layers;
 mod lifecycle;
 mod pauses;
 mod snapshots;
