@@ -71,7 +71,12 @@ impl TerminalOptions {
 
     /// Returns the options of a terminal with a shell.
     pub fn new() -> Self {
-        Self::command(Command::shell(SHELL))
+        Self::command(Self::shell())
+    }
+
+    /// Returns the command of [`new`](Self::new): a shell, to which settings are added.
+    pub fn shell() -> Command {
+        Command::shell(SHELL)
     }
 
     /// Returns the options of a terminal with any program. The command's settings

@@ -170,16 +170,33 @@ impl Workspace {
             WorkspaceState::Paused => self.start().await?,
             _ => self.vm().await?,
         };
-        let folder = self.folder();
-        folder.touch();
-        let record = folder.read()?.ok_or_else(|| self.not_found())?;
-        let command = record.specification.apply_to(command);
-        let recording = folder.history().begin(&command);
+        let command = self.prepare(command).await?;
+        let recording = self.folder().history().begin(&command);
         let recording = recording.map_err(Error::host("record the command"))?;
         let result = vm.exec_command(command).await;
         let recorded = recording.finish(&result);
         recorded.map_err(Error::host("record the command"))?;
         result
+    }
+
+    /// Returns a command with what [`exec`](Self::exec) gives it: the user, the variables
+    /// and the folder of the workspace, unless it has its own. For streams, services and
+    /// terminals of its [VM](Self::vm), which the history does not have. Counts as a use of
+    /// the workspace.
+    ///
+    /// # Errors
+    /// [`WorkspaceError::NotFound`]
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn prepare(&self, command: Command) -> Result<Command, Error> {
+        let (folder, missing) = (self.folder(), self.not_found());
+        on_thread("read the workspace", move || {
+            let record = folder.read()?.ok_or(missing)?;
+            folder.touch();
+            Ok(record.specification.apply_to(command))
+        })
+        .await
     }
 
     /// Returns what was run in it with [`exec`](Self::exec), the oldest first, since it was
