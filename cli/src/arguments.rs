@@ -28,6 +28,7 @@ use crate::{
     template::TemplateArguments,
     top::TopArguments,
     vm_source::SourceOptions,
+    workspace::WorkspaceArguments,
 };
 
 /// Run untrusted work in microVMs.
@@ -67,6 +68,12 @@ pub(crate) enum CliCommand {
     Restore(RestoreArguments),
     /// Manage templates: VMs that are prepared once and started many times.
     Template(TemplateArguments),
+    /// Manage workspaces: VMs with a disk and snapshots, which go on when this
+    /// program ends.
+    Workspace(WorkspaceArguments),
+    /// Run a workspace in the background. `vmcell workspace` starts it.
+    #[command(hide = true)]
+    KeepWorkspace,
     /// Manage the services of a VM.
     Service(ServiceArguments),
     /// Forward ports of 127.0.0.1 to a VM until interrupted.
@@ -118,6 +125,7 @@ impl CliCommand {
             Self::Snapshot(arguments) => arguments.json,
             Self::Restore(arguments) => arguments.json,
             Self::Template(arguments) => arguments.json(),
+            Self::Workspace(arguments) => arguments.json,
             Self::Service(arguments) => arguments.json(),
             Self::Publish(arguments) => arguments.json,
             Self::Network(arguments) => arguments.json(),
@@ -132,9 +140,21 @@ impl CliCommand {
             Self::Doctor(arguments) => arguments.json,
             Self::Kill(arguments) => arguments.json,
             Self::Images(arguments) => arguments.json,
-            Self::Shell(_) | Self::Cat(_) | Self::Version | Self::Completions(_) | Self::Man(_) => {
-                false
-            }
+            Self::Shell(_)
+            | Self::Cat(_)
+            | Self::Version
+            | Self::Completions(_)
+            | Self::Man(_)
+            | Self::KeepWorkspace => false,
+        }
+    }
+
+    /// Returns whether the exit code says how a command of the user ended.
+    pub(crate) fn runs_a_command(&self) -> bool {
+        match self {
+            Self::Run(_) | Self::Exec(_) | Self::Shell(_) | Self::Template(_) => true,
+            Self::Workspace(arguments) => arguments.runs_a_command(),
+            _ => false,
         }
     }
 }

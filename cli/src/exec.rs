@@ -2,13 +2,11 @@
 
 use std::io::{self, Write};
 
-use serde_json::json;
-use vmcell::Vm;
 use vmcell_cli::signals::Signals;
 
 use crate::{
     arguments::ExecArguments, command::PreparedCommand, failure::print_json, foreground,
-    runtime::block_on,
+    runtime::block_on, target::Target,
 };
 
 pub(crate) fn exec(arguments: ExecArguments) -> anyhow::Result<u8> {
@@ -21,30 +19,44 @@ pub(crate) fn exec(arguments: ExecArguments) -> anyhow::Result<u8> {
     } = arguments;
     let prepared = options.prepare(command)?;
     block_on(async move {
-        let vm = Vm::attach(&id).await?;
-        if detach {
-            return in_background(&vm, prepared, id_only).await;
+        let target = Target::attach(&id).await?;
+        match detach {
+            true => in_background(&target, prepared, id_only).await,
+            false => in_foreground(&target, prepared).await,
         }
-        let mut signals = Signals::new()?;
-        let outcome = foreground::run(&vm, prepared, &mut signals).await?;
-        if let Some(result) = &outcome.result {
-            print_json(result);
-        }
-        // The caller's next step may rely on the command being gone.
-        outcome.wait_until_ended(&vm).await;
-        Ok(outcome.code)
     })
 }
 
-async fn in_background(vm: &Vm, prepared: PreparedCommand, id_only: bool) -> anyhow::Result<u8> {
-    let process = vm.spawn(prepared.command).await?;
+/// Runs a command until it ends, and returns its exit code.
+pub(crate) async fn in_foreground(
+    target: &Target,
+    mut prepared: PreparedCommand,
+) -> anyhow::Result<u8> {
+    prepared.command = target.prepare(prepared.command).await?;
+    let mut signals = Signals::new()?;
+    let mut outcome = foreground::run(&target.vm, prepared, &mut signals).await?;
+    if let Some(result) = &mut outcome.result {
+        target.add_to(result);
+        print_json(result);
+    }
+    // The caller's next step may rely on the command being gone.
+    outcome.wait_until_ended(&target.vm).await;
+    Ok(outcome.code)
+}
+
+/// Starts a command, and prints its tag or its id.
+async fn in_background(
+    target: &Target,
+    prepared: PreparedCommand,
+    id_only: bool,
+) -> anyhow::Result<u8> {
+    let process = target.vm.spawn(prepared.command).await?;
     if prepared.json {
-        print_json(&json!({
-            "sandbox_id": vm.id(),
-            "id": process.id().0,
-            "pid": process.pid(),
-            "tag": process.tag(),
-        }));
+        let mut object = target.as_json();
+        object["id"] = process.id().0.into();
+        object["pid"] = process.pid().into();
+        object["tag"] = process.tag().into();
+        print_json(&object);
     } else if id_only {
         writeln!(io::stdout(), "{}", process.id())?;
     } else {

@@ -1,7 +1,9 @@
 //! Error messages, and errors as JSON.
 
 use serde_json::{Value, json};
-use vmcell::{Error, ExecStage, service::ServiceError, snapshot::SnapshotError};
+use vmcell::{
+    Error, ExecStage, service::ServiceError, snapshot::SnapshotError, workspace::WorkspaceError,
+};
 pub(crate) use vmcell_cli::show::message::print_json;
 use vmcell_cli::show::{
     self,
@@ -60,6 +62,12 @@ pub(crate) fn describe(error: &Error) -> String {
         ),
         Error::Service(ServiceError::NotStopped { name }) => {
             format!("the service {name:?} still runs: `vmcell service stop ID {name}` stops it")
+        }
+        Error::Workspace(failure @ WorkspaceError::NotFound { .. }) => {
+            format!("{failure}: `vmcell workspace list` lists all workspaces")
+        }
+        Error::Workspace(failure @ WorkspaceError::NoSnapshot { .. }) => {
+            format!("{failure}: `vmcell workspace snapshot list ID` lists all snapshots")
         }
         Error::Snapshot(failure @ SnapshotError::Io { source, .. }) => {
             format!("{failure}: {source}")

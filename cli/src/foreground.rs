@@ -30,7 +30,7 @@ pub(crate) struct Outcome {
     pub(crate) code: u8,
     /// Whether we received a signal, which ended it or was passed on to it.
     pub(crate) interrupted: bool,
-    /// The result as JSON, if it was asked for.
+    /// The result as JSON, without the VM, if it was asked for.
     pub(crate) result: Option<Value>,
     /// The tag of a command that we killed and that has not reported its exit.
     unconfirmed_tag: Option<String>,
@@ -83,7 +83,7 @@ pub(crate) async fn run(
     }
     let finished = async {
         if prepared.json {
-            collect(vm, events).await
+            collect(events).await
         } else {
             copy(events, prepared.timeout, prepared.max_output).await
         }
@@ -147,7 +147,7 @@ enum ExitReported {
 }
 
 /// Collects the command's output, for JSON.
-async fn collect(vm: &Vm, events: ExecStream) -> anyhow::Result<CommandEnd> {
+async fn collect(events: ExecStream) -> anyhow::Result<CommandEnd> {
     let (output, cause) = match events.wait_with_output().await {
         Ok(output) => {
             let cause = output.exit.map(|exit| exit.cause);
@@ -159,7 +159,7 @@ async fn collect(vm: &Vm, events: ExecStream) -> anyhow::Result<CommandEnd> {
     };
     let code = cause.map_or(exit_code::TOOL_FAILED, of_cause);
     Ok(CommandEnd {
-        result: Some(result::output_as_json(vm.id(), &output, cause)),
+        result: Some(result::output_as_json(&output, cause)),
         ..CommandEnd::new(code, exit_reported(&output))
     })
 }

@@ -42,9 +42,11 @@ mod start_options;
 mod stop;
 mod stream;
 mod tail;
+mod target;
 mod template;
 mod top;
 mod vm_source;
+mod workspace;
 
 use std::process::ExitCode;
 
@@ -62,10 +64,7 @@ fn main() -> ExitCode {
         .with_writer(std::io::stderr)
         .init();
     let json = arguments.command.json();
-    let runs_a_command = matches!(
-        arguments.command,
-        CliCommand::Run(_) | CliCommand::Exec(_) | CliCommand::Shell(_) | CliCommand::Template(_)
-    );
+    let runs_a_command = arguments.command.runs_a_command();
     let outcome = match arguments.command {
         CliCommand::Run(arguments) => run::run(arguments),
         CliCommand::Exec(arguments) => exec::exec(arguments),
@@ -80,6 +79,8 @@ fn main() -> ExitCode {
         CliCommand::Snapshot(arguments) => snapshot::snapshot(arguments),
         CliCommand::Restore(arguments) => restore::restore(arguments),
         CliCommand::Template(arguments) => template::template(arguments),
+        CliCommand::Workspace(arguments) => workspace::workspace(arguments),
+        CliCommand::KeepWorkspace => workspace::keep(),
         CliCommand::Service(arguments) => service::service(arguments),
         CliCommand::Publish(arguments) => port::publish(arguments),
         CliCommand::Network(arguments) => network::network(arguments),

@@ -12,7 +12,7 @@ pub(crate) struct NetworkOptions {
     /// What programs may reach. With `egress`, all public hosts, or what `--allow`
     /// names; with `egress+published-ports`, `--publish` is allowed, too.
     /// Default: nothing, or what `--allow` names.
-    #[arg(long, value_name = "POLICY")]
+    #[arg(long, value_name = "POLICY", visible_alias = "network-policy")]
     network: Option<PolicyName>,
     /// Let programs connect to a host, and to nothing else: its name, `*.` and a
     /// name for all names below it, or an address or prefix; with ports

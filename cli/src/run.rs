@@ -161,6 +161,7 @@ async fn finish(
         false => started.statuses().await,
     };
     let result = outcome.result.take().map(|mut result| {
+        result["sandbox_id"] = vm.id().into();
         started.add_to(&mut result, &services);
         result
     });

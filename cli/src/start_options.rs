@@ -9,10 +9,12 @@ use crate::{digest::PartsDigest, env_file};
 
 #[derive(Debug, Args)]
 pub(crate) struct StartOptions {
-    /// User and group to run as, by name or number. Default: root.
+    /// User and group to run as, by name or number. Default: root, or the user of
+    /// the workspace.
     #[arg(long, value_name = "USER[:GROUP]")]
     user: Option<String>,
-    /// Working directory. Default: `/`, or `/workspace` with `run --push`.
+    /// Working directory. Default: `/`, or `/workspace` with `run --push` and in
+    /// workspaces.
     #[arg(long, value_name = "DIR")]
     cwd: Option<OsString>,
     /// Create the working directory if it does not exist.

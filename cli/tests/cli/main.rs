@@ -48,3 +48,4 @@ mod tree;
 mod user;
 mod vmcell;
 mod web;
+mod workspace;

@@ -35,7 +35,7 @@ impl Process {
         Self::new(Pid::from_raw(child).unwrap())
     }
 
-    fn new(pid: Pid) -> Self {
+    pub(crate) fn new(pid: Pid) -> Self {
         let handle = pidfd_open(pid, PidfdFlags::empty()).unwrap();
         Self { pid, handle }
     }

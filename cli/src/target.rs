@@ -1,0 +1,53 @@
+//! The VM that a command works on.
+
+use serde_json::{Value, json};
+use vmcell::{Command, Error, Vm, workspace::Workspace};
+
+/// A running VM, which may be that of a workspace.
+pub(crate) struct Target {
+    pub(crate) vm: Vm,
+    workspace: Option<Workspace>,
+}
+
+impl Target {
+    /// Attaches to a VM that another program owns.
+    pub(crate) async fn attach(id: &str) -> Result<Self, Error> {
+        Ok(Self {
+            vm: Vm::attach(id).await?,
+            workspace: None,
+        })
+    }
+
+    /// The VM of a workspace.
+    pub(crate) fn of_workspace(workspace: Workspace, vm: Vm) -> Self {
+        Self {
+            vm,
+            workspace: Some(workspace),
+        }
+    }
+
+    /// Gives a command what its workspace has for all of them, if there is one.
+    pub(crate) async fn prepare(&self, command: Command) -> Result<Command, Error> {
+        match &self.workspace {
+            Some(workspace) => workspace.prepare(command).await,
+            None => Ok(command),
+        }
+    }
+
+    /// Returns an object with its id, to which other members are added.
+    pub(crate) fn as_json(&self) -> Value {
+        json!({ self.id_key(): self.vm.id() })
+    }
+
+    /// Adds its id to a result.
+    pub(crate) fn add_to(&self, result: &mut Value) {
+        result[self.id_key()] = self.vm.id().into();
+    }
+
+    fn id_key(&self) -> &'static str {
+        match self.workspace {
+            Some(_) => "workspace_id",
+            None => "sandbox_id",
+        }
+    }
+}

@@ -1,0 +1,154 @@
+use std::{ffi::OsString, path::PathBuf};
+
+use clap::{Args, Subcommand};
+use vmcell_cli::options::size;
+
+use crate::{
+    command::CommandOptions,
+    network_options::NetworkOptions,
+    start_options::{Variable, parse_variable},
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  vmcell workspace create debian --name build --seed-path .
+  vmcell workspace exec build -- make
+  vmcell workspace stop build";
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct WorkspaceArguments {
+    #[command(subcommand)]
+    pub(super) command: WorkspaceCommand,
+    /// Print the result as JSON.
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum WorkspaceCommand {
+    /// Create a workspace and start it.
+    Create(Box<CreateArguments>),
+    /// List the workspaces, those that were used last first.
+    List,
+    /// Show one workspace.
+    Status(WorkspaceId),
+    /// Start a stopped workspace. Nothing of its disk changes.
+    Start(WorkspaceId),
+    /// Stop a workspace. Its disk and its snapshots are kept.
+    Stop(WorkspaceId),
+    /// Write the memory of a workspace to the disk. Its processes go on when it
+    /// is resumed.
+    Pause(WorkspaceId),
+    /// Let the processes of a paused workspace go on.
+    Resume(WorkspaceId),
+    /// Delete a workspace with its disk and its snapshots.
+    Delete(WorkspaceId),
+    /// Change the name or the labels of a workspace.
+    Update(UpdateArguments),
+    /// Run a command in a workspace.
+    Exec(Box<ExecArguments>),
+}
+
+impl WorkspaceArguments {
+    /// Returns whether the exit code says how a command of the user ended.
+    pub(crate) fn runs_a_command(&self) -> bool {
+        matches!(self.command, WorkspaceCommand::Exec(_))
+    }
+}
+
+/// The workspace that a command is about.
+#[derive(Debug, Args)]
+pub(super) struct WorkspaceId {
+    /// ID of the workspace, as listed by `vmcell workspace list`, or its name.
+    #[arg(value_name = "ID")]
+    pub(super) id: String,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CreateArguments {
+    /// Environment to boot: `base`, `debian`, or the path of an ext4 image.
+    #[arg(value_name = "ENVIRONMENT", default_value = "base")]
+    pub(super) environment: OsString,
+    /// Name by which the workspace is found. No two of your workspaces have the
+    /// same.
+    #[arg(long, value_name = "NAME")]
+    pub(super) name: Option<String>,
+    /// Label of the workspace. Labels have no effect.
+    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = parse_label)]
+    pub(super) labels: Vec<Label>,
+    /// Fill /workspace with the contents of a directory, or of a .tar, .tar.gz,
+    /// .tgz or .tar.zst archive.
+    #[arg(long, value_name = "PATH")]
+    pub(super) seed_path: Option<PathBuf>,
+    /// Number of virtual CPUs.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(super) vcpu_count: u32,
+    /// Memory of the VM in MiB, or with a suffix (m, g).
+    #[arg(long, short, value_name = "N", default_value = "1024", value_parser = size::parse_mib)]
+    pub(super) mem_mib: u32,
+    /// User and group that commands run as, unless they have another, by name
+    /// or number. /workspace belongs to them. Default: root.
+    #[arg(long, value_name = "USER[:GROUP]")]
+    pub(super) user: Option<String>,
+    /// Set an environment variable of all commands. It is written to the disk
+    /// of this machine.
+    #[arg(long = "env", short = 'e', value_name = "K=V", value_parser = parse_variable)]
+    pub(super) variables: Vec<Variable>,
+    #[command(flatten)]
+    pub(super) network: NetworkOptions,
+    /// Print only the ID of the workspace.
+    #[arg(long, conflicts_with = "json")]
+    pub(super) id_only: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct UpdateArguments {
+    #[command(flatten)]
+    pub(super) workspace: WorkspaceId,
+    /// Set the name.
+    #[arg(long, value_name = "NAME")]
+    pub(super) name: Option<String>,
+    /// Remove the name.
+    #[arg(long, conflicts_with = "name")]
+    pub(super) clear_name: bool,
+    /// Set a label.
+    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = parse_label)]
+    pub(super) labels: Vec<Label>,
+    /// Remove a label.
+    #[arg(long = "clear-label", value_name = "KEY")]
+    pub(super) cleared_labels: Vec<String>,
+    /// Remove all labels but those that `--label` sets.
+    #[arg(long)]
+    pub(super) clear_labels: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ExecArguments {
+    #[command(flatten)]
+    pub(super) workspace: WorkspaceId,
+    /// Fail if the workspace is paused. By default it is resumed first.
+    #[arg(long)]
+    pub(super) no_resume: bool,
+    #[command(flatten)]
+    pub(super) options: CommandOptions,
+    /// Command and its arguments, run without a shell, in /workspace unless
+    /// `--cwd` says otherwise. Options of `exec` come before it.
+    #[arg(trailing_var_arg = true, required = true, value_name = "CMD")]
+    pub(super) command: Vec<OsString>,
+}
+
+/// A label of a workspace.
+#[derive(Clone, Debug)]
+pub(super) struct Label {
+    pub(super) key: String,
+    pub(super) value: String,
+}
+
+fn parse_label(text: &str) -> Result<Label, String> {
+    let (key, value) = text.split_once('=').ok_or("expected KEY=VALUE")?;
+    Ok(Label {
+        key: key.to_owned(),
+        value: value.to_owned(),
+    })
+}

@@ -1,0 +1,57 @@
+//! `vmcell workspace create`: creates a workspace and starts it.
+
+use std::io::{self, Write};
+
+use vmcell::workspace::NewWorkspace;
+use vmcell_cli::show::Spinner;
+
+use super::{arguments::CreateArguments, info, open};
+use crate::{environment, runtime::block_on};
+
+pub(super) fn create(arguments: CreateArguments, json: bool) -> anyhow::Result<u8> {
+    let id_only = arguments.id_only;
+    let new = new_workspace(arguments)?;
+    block_on(async move {
+        let workspaces = open()?;
+        let creating = workspaces.create(new);
+        let workspace = Spinner::show_during("creating the workspace", creating).await?;
+        match id_only {
+            true => writeln!(io::stdout(), "{}", workspace.id())?,
+            false => info::print(&workspace.info().await?, json)?,
+        }
+        Ok(0)
+    })
+}
+
+/// Builds the image of the environment, if it does not exist.
+fn new_workspace(arguments: CreateArguments) -> anyhow::Result<NewWorkspace> {
+    let variables = arguments.network.variables();
+    let network = arguments.network.policy(false)?;
+    let image = environment::image(&arguments.environment)?;
+    let mut new = NewWorkspace::new(image)
+        .environment(arguments.environment.to_string_lossy())
+        .vcpus(arguments.vcpu_count)
+        .memory_mib(arguments.mem_mib);
+    if let Some(name) = arguments.name {
+        new = new.name(name);
+    }
+    for label in arguments.labels {
+        new = new.label(label.key, label.value);
+    }
+    if let Some(path) = arguments.seed_path {
+        new = new.seed(path);
+    }
+    if let Some(user) = arguments.user {
+        new = new.user(user);
+    }
+    for (name, value) in variables {
+        new = new.env(*name, *value);
+    }
+    for variable in arguments.variables {
+        new = new.env(variable.name, variable.value);
+    }
+    if let Some(policy) = network {
+        new = new.network(policy);
+    }
+    Ok(new)
+}

@@ -1,0 +1,62 @@
+//! `vmcell workspace start`, `stop`, `pause`, `resume` and `delete`.
+
+use std::io::{self, Write};
+
+use serde_json::json;
+use vmcell::{
+    Error,
+    workspace::{Workspace, WorkspaceError, WorkspaceState},
+};
+use vmcell_cli::show::Spinner;
+
+use super::{find, info};
+use crate::failure::print_json;
+
+pub(super) async fn start(id: &str, json: bool) -> anyhow::Result<u8> {
+    let workspace = find(id).await?;
+    Spinner::show_during("starting the workspace", workspace.start()).await?;
+    print_state(&workspace, json).await
+}
+
+pub(super) async fn stop(id: &str, json: bool) -> anyhow::Result<u8> {
+    let workspace = find(id).await?;
+    Spinner::show_during("stopping the workspace", workspace.stop()).await?;
+    print_state(&workspace, json).await
+}
+
+pub(super) async fn pause(id: &str, json: bool) -> anyhow::Result<u8> {
+    let workspace = find(id).await?;
+    Spinner::show_during("pausing the workspace", workspace.pause()).await?;
+    print_state(&workspace, json).await
+}
+
+pub(super) async fn resume(id: &str, json: bool) -> anyhow::Result<u8> {
+    let workspace = find(id).await?;
+    let state = workspace.info().await?.state;
+    if state == WorkspaceState::Stopped {
+        return Err(Error::Workspace(WorkspaceError::State {
+            id: workspace.id().to_owned(),
+            state,
+            needed: "paused: `vmcell workspace start` starts it",
+        })
+        .into());
+    }
+    Spinner::show_during("resuming the workspace", workspace.start()).await?;
+    print_state(&workspace, json).await
+}
+
+pub(super) async fn delete(id: &str, json: bool) -> anyhow::Result<u8> {
+    let workspace = find(id).await?;
+    let id = workspace.id().to_owned();
+    workspace.delete().await?;
+    match json {
+        true => print_json(&json!({ "workspace_id": id, "deleted": true })),
+        false => writeln!(io::stdout(), "{id} is deleted")?,
+    }
+    Ok(0)
+}
+
+async fn print_state(workspace: &Workspace, json: bool) -> anyhow::Result<u8> {
+    info::print(&workspace.info().await?, json)?;
+    Ok(0)
+}

@@ -1,0 +1,279 @@
+//! `vmcell workspace`: VMs that outlive the program.
+
+use std::{fs, path::Path, time::Duration};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::{
+    processes::Process,
+    vmcell::{Ended, Vmcell},
+};
+
+/// The workspaces of one test.
+struct Store {
+    state: TempDir,
+}
+
+impl Store {
+    fn new() -> Self {
+        Self {
+            state: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    /// A subcommand of `vmcell workspace`.
+    fn cli<'a>(&self, arguments: impl IntoIterator<Item = &'a str>) -> Vmcell {
+        let arguments = ["workspace"].into_iter().chain(arguments);
+        Vmcell::new(arguments).env("XDG_STATE_HOME", self.state.path())
+    }
+
+    /// Runs a subcommand that succeeds, and returns what it prints.
+    #[track_caller]
+    fn text<'a>(&self, arguments: impl IntoIterator<Item = &'a str>) -> String {
+        let ended = self.cli(arguments).finish();
+        assert_eq!((ended.code(), ended.stderr.as_str()), (0, ""), "{ended:?}");
+        ended.stdout().to_owned()
+    }
+
+    /// Runs a subcommand that succeeds, and returns its result.
+    #[track_caller]
+    fn json<'a>(&self, arguments: impl IntoIterator<Item = &'a str>) -> Value {
+        let text = self.text(arguments.into_iter().chain(["--json"]));
+        serde_json::from_str(&text).unwrap()
+    }
+
+    /// Runs a shell line in a workspace.
+    fn exec(&self, id: &str, line: &str) -> Ended {
+        self.cli(["exec", id, "--", "sh", "-c", line]).finish()
+    }
+
+    /// Creates a small workspace, and returns its id.
+    #[track_caller]
+    fn create<'a>(&self, options: impl IntoIterator<Item = &'a str>) -> String {
+        let create = ["create", "base", "--mem-mib", "128", "--id-only"];
+        let text = self.text(create.into_iter().chain(options));
+        text.strip_suffix('\n').unwrap().to_owned()
+    }
+
+    /// Returns the process that runs a workspace.
+    fn keeper(&self, id: &str) -> Process {
+        let list = Vmcell::new(["ps", "--json"]).finish().json();
+        let vms = list["vms"].as_array().unwrap();
+        let vm = vms.iter().find(|vm| vm["id"] == id).unwrap();
+        let pid = vm["owner_pid"].as_i64().unwrap();
+        Process::new(Pid::from_raw(pid.try_into().unwrap()).unwrap())
+    }
+
+    /// Deletes a workspace, and checks that nothing of it is left.
+    #[track_caller]
+    fn delete(&self, id: &str) {
+        let keeper = self.keeper(id);
+        assert_eq!(self.text(["delete", id]), format!("{id} is deleted\n"));
+        assert!(keeper.ends_within(ENOUGH), "{id}");
+        let ended = self.cli(["status", id]).finish();
+        ended.assert_failed(125, "there is no workspace");
+    }
+
+    /// Checks that no workspace is left.
+    fn assert_empty(&self) {
+        assert_eq!(self.json(["list"])["workspaces"], serde_json::json!([]));
+        let folder = self.state.path().join("vmcell/workspaces");
+        let left = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
+        let left = left.map(|entry| entry.file_name().into_string().unwrap());
+        let left: Vec<_> = left
+            .filter(|name| name != "lock" && name != "listed")
+            .collect();
+        assert!(left.is_empty(), "{left:?}");
+    }
+}
+
+/// Ends what a test that has failed leaves running.
+impl Drop for Store {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            return;
+        }
+        let list = self.cli(["list", "--json"]).finish().json();
+        for workspace in list["workspaces"].as_array().into_iter().flatten() {
+            let id = workspace["workspace_id"].as_str().unwrap_or_default();
+            self.cli(["delete", id]).finish();
+        }
+    }
+}
+
+/// How long a keeper may take to end.
+const ENOUGH: Duration = Duration::from_secs(30);
+
+fn text_of(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+#[test]
+fn a_workspace_outlives_the_command_that_has_created_it() {
+    let store = Store::new();
+    let seed = tempfile::tempdir().unwrap();
+    fs::write(seed.path().join("file"), "seeded\n").unwrap();
+    let options = ["--name", "build", "--label", "team=a", "--label", "b=1"];
+    let more = ["--seed-path", text_of(seed.path()), "--user", "1000:1000"];
+    let variables = ["--env", "A=1", "--env", "B=2"];
+    let id = store.create(options.into_iter().chain(more).chain(variables));
+
+    // With the defaults of the workspace, and the exit code of the command.
+    let ended = store.exec("build", "cat file; pwd; id -u; echo $A $B >&2; exit 7");
+    assert_eq!((ended.code(), ended.stderr.as_str()), (7, "1 2\n"));
+    assert_eq!(ended.stdout(), "seeded\n/workspace\n1000\n");
+    let options = ["--user", "root", "--env", "B=3", "--cwd", "/", "--json"];
+    let command = ["--", "sh", "-c", "id -u; echo $A $B; pwd"];
+    let exec = ["exec", &id].into_iter().chain(options).chain(command);
+    let result = store.cli(exec).finish().json();
+    assert_eq!(result["stdout"], "0\n1 3\n/\n", "{result}");
+    assert_eq!(result["workspace_id"], *id);
+    assert_eq!(result["exit_code"], 0);
+    let exec = ["exec", "build", "--", "no-such-program"];
+    store
+        .cli(exec)
+        .finish()
+        .assert_failed(127, "no-such-program");
+
+    let status = store.json(["status", "build"]);
+    assert_eq!(status["workspace_id"], *id, "{status}");
+    assert_eq!(status["name"], "build");
+    assert_eq!(status["labels"], serde_json::json!({"team": "a", "b": "1"}));
+    assert_eq!(status["environment"], "base");
+    assert_eq!(status["state"], "running");
+    assert_eq!(status["stop_reason"], Value::Null);
+    assert_eq!(
+        (&status["vcpu_count"], &status["mem_mib"]),
+        (&1.into(), &128.into())
+    );
+    assert_eq!(status["network_policy"], "off");
+    assert_eq!(status["workspace_seed"]["mode"], "directory");
+    assert_eq!(status["workspace_seed"]["entries"], 1);
+    assert_eq!(status["workspace_seed"]["bytes"], 7);
+    assert_eq!(status["reset_count"], 0);
+    assert_eq!(status["last_reset_at"], Value::Null);
+    assert!(
+        status["created_at"].as_str().unwrap().ends_with('Z'),
+        "{status}"
+    );
+    let text = store.text(["status", &id]);
+    assert!(text.contains("state        running\n"), "{text}");
+    let list = store.text(["list"]);
+    let row = list.lines().nth(1).unwrap();
+    let words: Vec<_> = row.split_whitespace().collect();
+    let expected = [
+        &*id,
+        "build",
+        "running",
+        "base",
+        "just",
+        "now",
+        "b=1,team=a",
+    ];
+    assert_eq!(words, expected, "{list}");
+    let rows = store.json(["list"]);
+    assert_eq!(rows["workspaces"][0]["workspace_id"], *id);
+    assert_eq!(rows["workspaces"][0]["expires_at"], Value::Null);
+
+    let update = ["update", "build", "--name", "other", "--clear-label", "b"];
+    let updated = store.json(update.into_iter().chain(["--label", "c=d e"]));
+    assert_eq!(updated["name"], "other");
+    assert_eq!(
+        updated["labels"],
+        serde_json::json!({"team": "a", "c": "d e"})
+    );
+    let ended = store.cli(["status", "build"]).finish();
+    ended.assert_failed(125, "`vmcell workspace list`");
+    let ended = store.cli(["update", "other"]).finish();
+    ended.assert_failed(125, "nothing to change");
+    let cleared = store.json(["update", &id, "--clear-name", "--clear-labels"]);
+    assert_eq!(
+        (&cleared["name"], &cleared["labels"]),
+        (&Value::Null, &serde_json::json!({}))
+    );
+    store.delete(&id);
+    store.assert_empty();
+}
+
+#[test]
+fn a_workspace_is_stopped_started_paused_and_resumed() {
+    let store = Store::new();
+    let id = store.create(["--name", "life"]);
+    assert_eq!(
+        store
+            .exec(&id, "echo kept > file; touch /dev/shm/file")
+            .code(),
+        0
+    );
+    let keeper = store.keeper(&id);
+    assert_eq!(
+        store.text(["pause", &id]),
+        format!("{id} (life) is paused\n")
+    );
+    assert!(keeper.ends_within(ENOUGH));
+    let exec = ["exec", &id, "--no-resume", "--", "true"];
+    store.cli(exec).finish().assert_failed(125, "is paused");
+    // What is in memory is there again.
+    let ended = store.exec("life", "ls /dev/shm");
+    ended.assert_printed("file\n");
+    store.text(["pause", &id]);
+    assert_eq!(store.json(["resume", &id])["state"], "running");
+
+    let keeper = store.keeper(&id);
+    let stopped = store.json(["stop", &id]);
+    assert_eq!(stopped["state"], "stopped");
+    assert_eq!(stopped["stop_reason"], "stopped");
+    assert!(keeper.ends_within(ENOUGH));
+    let ended = store.exec(&id, "true");
+    ended.assert_failed(125, "start it first");
+    let ended = store.cli(["resume", &id]).finish();
+    ended.assert_failed(125, "must be paused");
+    assert_eq!(
+        store.text(["start", &id]),
+        format!("{id} (life) is running\n")
+    );
+    store
+        .exec(&id, "cat file; ls /dev/shm; sync")
+        .assert_printed("kept\n");
+
+    // Nothing tells the record that a keeper was killed.
+    let keeper = store.keeper(&id);
+    kill_process(keeper.pid, Signal::KILL).unwrap();
+    assert!(keeper.ends_within(ENOUGH));
+    let text = store.text(["status", &id]);
+    assert!(
+        text.contains("stopped: the program that ran it ended unexpectedly"),
+        "{text}"
+    );
+    store.text(["start", &id]);
+    store.exec(&id, "cat file").assert_printed("kept\n");
+    // A keeper that is asked to end stops the workspace.
+    let keeper = store.keeper(&id);
+    kill_process(keeper.pid, Signal::TERM).unwrap();
+    assert!(keeper.ends_within(ENOUGH));
+    assert_eq!(store.json(["status", &id])["state"], "stopped");
+    store.text(["delete", "life"]);
+    store.assert_empty();
+}
+
+#[test]
+fn what_cannot_be_created_is_refused_with_the_reason() {
+    let store = Store::new();
+    for (options, expected) in [
+        (["--name", "a/b"], "cannot be a name"),
+        (["--seed-path", "/does/not/exist"], "/does/not/exist"),
+        (["--user", "nobody-knows-me"], "no such user"),
+    ] {
+        let create = ["create", "base", "--mem-mib", "128"];
+        let ended = store.cli(create.into_iter().chain(options)).finish();
+        ended.assert_failed(125, expected);
+    }
+    let ended = store.cli(["create", "no-such-environment"]).finish();
+    ended.assert_failed(125, "no environment");
+    store.assert_empty();
+    // Only `vmcell workspace` starts it.
+    let ended = Vmcell::new(["keep-workspace"]).finish();
+    ended.assert_failed(125, "was not started to keep a workspace");
+}
