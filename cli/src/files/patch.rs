@@ -7,7 +7,7 @@ use std::{
 };
 
 use vmcell::{
-    Error, Vm,
+    Error,
     files::{AppliedPatch, PatchOptions, PatchedFile},
     patch::{FilePatchKind, Strip},
 };
@@ -17,6 +17,7 @@ use super::{PatchArguments, path::guest_path};
 use crate::{
     failure::{self, print_json},
     runtime::block_on,
+    target::Target,
 };
 
 /// The exit code for a patch that does not apply, so that nothing was changed.
@@ -32,43 +33,51 @@ const MAX_NAMED: usize = 10;
 const MAX_PATCH: u64 = 512 << 20;
 
 pub(crate) fn patch(arguments: PatchArguments) -> anyhow::Result<u8> {
-    let text = read(arguments.file.as_deref())?;
+    let text = read_patch(arguments.file.as_deref())?;
     let mut options = PatchOptions::new().fuzz(arguments.fuzz);
     if let Some(count) = arguments.strip {
         options = options.strip(Strip::Exactly(count));
     }
     block_on(async move {
-        let vm = Vm::attach(&arguments.id).await?;
+        let target = Target::attach(&arguments.id).await?;
         let directory = guest_path(&arguments.directory);
-        let applied = vm.files().apply_patch(directory, text, options).await;
-        match applied {
-            Ok(applied) => {
-                let code = if arguments.json {
-                    let mut object = show::json::value(&applied);
-                    object["sandbox_id"] = vm.id().into();
-                    print_json(&object);
-                    0
-                } else {
-                    let code = print(&applied.files)?;
-                    report_omitted(&applied);
-                    code
-                };
-                Ok(match code {
-                    0 if !applied.omitted.is_empty() => OMITTED,
-                    code => code,
-                })
-            }
-            Err(error @ Error::PatchMismatch(_)) => {
-                failure::report_error(&error.into(), arguments.json);
-                Ok(MISMATCH)
-            }
-            Err(error) => Err(error.into()),
+        let files = target.vm.files();
+        let applied = files.apply_patch(directory, text, options).await;
+        report_patch(&target, applied, arguments.json)
+    })
+}
+
+/// Prints what a patch has changed, or why it does not apply.
+pub(crate) fn report_patch(
+    target: &Target,
+    applied: Result<AppliedPatch, Error>,
+    json: bool,
+) -> anyhow::Result<u8> {
+    let applied = match applied {
+        Err(error @ Error::PatchMismatch(_)) => {
+            failure::report_error(&error.into(), json);
+            return Ok(MISMATCH);
         }
+        applied => applied?,
+    };
+    let code = if json {
+        let mut object = show::json::value(&applied);
+        target.add_to(&mut object);
+        print_json(&object);
+        0
+    } else {
+        let code = print(&applied.files)?;
+        report_omitted(&applied);
+        code
+    };
+    Ok(match code {
+        0 if !applied.omitted.is_empty() => OMITTED,
+        code => code,
     })
 }
 
 /// Reads the patch from a file, or from standard input without one or for `-`.
-fn read(file: Option<&Path>) -> Result<Vec<u8>, Error> {
+pub(crate) fn read_patch(file: Option<&Path>) -> Result<Vec<u8>, Error> {
     let named = file.filter(|path| *path != Path::new("-"));
     let mut text = Vec::new();
     let most = MAX_PATCH + 1;

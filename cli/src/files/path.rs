@@ -48,7 +48,7 @@ impl PathArgument {
 }
 
 /// Returns an absolute path of a VM. Relative paths start at the workspace.
-pub(super) fn guest_path(text: &OsStr) -> PathBuf {
+pub(crate) fn guest_path(text: &OsStr) -> PathBuf {
     normalized(&Path::new(WORKSPACE).join(text))
 }
 

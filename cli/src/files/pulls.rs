@@ -7,7 +7,7 @@ use std::{
 };
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
-use vmcell::{Error, Vm};
+use vmcell::{Error, Vm, files::Files};
 use vmcell_cli::{
     options::copy_target::copy_target,
     show::{Progress, Summary},
@@ -28,15 +28,21 @@ impl PullArgument {
         OsStringValueParser::new().try_map(|text| Self::parse(&text))
     }
 
+    /// Copies a path of a VM. If `to` ends with a slash, the copy is placed in
+    /// it.
+    pub(crate) fn new(from: &OsStr, to: &OsStr) -> Self {
+        let from = guest_path(from);
+        let to = copy_target(&from, Path::new(to), false);
+        Self { from, to }
+    }
+
     /// Parses `PATH=HOST`, split at the first `=`.
     fn parse(text: &OsStr) -> Result<Self, String> {
         let bytes = text.as_bytes();
         let equals = bytes.iter().position(|byte| *byte == b'=');
         match equals.map(|end| bytes.split_at(end)) {
             Some((from @ [_, ..], [b'=', to @ ..])) if !to.is_empty() => {
-                let from = guest_path(OsStr::from_bytes(from));
-                let to = copy_target(&from, Path::new(OsStr::from_bytes(to)), false);
-                Ok(Self { from, to })
+                Ok(Self::new(OsStr::from_bytes(from), OsStr::from_bytes(to)))
             }
             _ => Err("expected PATH=HOST: a path in the VM and a local path".to_owned()),
         }
@@ -60,7 +66,7 @@ impl Pulls {
     pub(crate) async fn run(self, vm: &Vm) -> bool {
         let mut complete = true;
         for path in self.paths {
-            match path.pull(vm, self.allow_symlink).await {
+            match path.pull(&vm.files(), self.allow_symlink).await {
                 Ok(summary) => summary.warnings().iter().for_each(|line| report(line)),
                 Err(error) => {
                     report(&format!("--pull: {}", describe(&error)));
@@ -73,9 +79,10 @@ impl Pulls {
 }
 
 impl PullArgument {
-    async fn pull(self, vm: &Vm, allow_symlink: bool) -> Result<Summary, Error> {
+    /// Copies it.
+    pub(crate) async fn pull(self, files: &Files, allow_symlink: bool) -> Result<Summary, Error> {
         let progress = Progress::new(None);
-        let mut pull = vm.files().pull(self.from, self.to);
+        let mut pull = files.pull(self.from, self.to);
         if allow_symlink {
             pull = pull.allow_symlink();
         }

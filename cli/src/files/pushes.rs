@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use vmcell::{Error, Vm, tree::ArchiveFormat};
+use vmcell::{Error, Vm, files::Files, tree::ArchiveFormat};
 use vmcell_cli::{
     options::copy_target::last_component,
     show::{Progress, Summary},
@@ -20,9 +20,9 @@ use crate::{digest::PartsDigest, failure::report};
 #[derive(Clone, Default)]
 pub(crate) struct Pushes(Vec<PushSource>);
 
-/// A path to copy into the workspace.
+/// A path to copy into a directory of a VM.
 #[derive(Clone)]
-struct PushSource {
+pub(crate) struct PushSource {
     from: PathBuf,
     kind: SourceKind,
 }
@@ -57,7 +57,8 @@ impl Pushes {
     /// Copies everything into the workspace, in the order of the command line.
     pub(crate) async fn run(&self, vm: &Vm) -> Result<(), Error> {
         for source in &self.0 {
-            let warnings = source.push(vm).await?.warnings();
+            let pushed = source.push(&vm.files(), Path::new(WORKSPACE)).await?;
+            let warnings = pushed.warnings();
             warnings.iter().for_each(|line| report(line));
         }
         Ok(())
@@ -78,7 +79,7 @@ impl Pushes {
 }
 
 impl PushSource {
-    fn check(path: &Path) -> io::Result<Self> {
+    pub(crate) fn check(path: &Path) -> io::Result<Self> {
         // A link would be copied as a link.
         let from = fs::canonicalize(path)?;
         let metadata = fs::metadata(&from)?;
@@ -114,13 +115,12 @@ impl PushSource {
         push_digest::add_tree(digest, &self.from)
     }
 
-    async fn push(&self, vm: &Vm) -> Result<Summary, Error> {
-        let files = vm.files();
-        let workspace = Path::new(WORKSPACE);
+    /// Copies it into a directory.
+    pub(crate) async fn push(&self, files: &Files, directory: &Path) -> Result<Summary, Error> {
         let mut push = match &self.kind {
-            SourceKind::Directory => files.push(&self.from, workspace),
-            SourceKind::Archive => files.push_archive(&self.from, workspace)?,
-            SourceKind::File(name) => files.push(&self.from, workspace.join(name)),
+            SourceKind::Directory => files.push(&self.from, directory),
+            SourceKind::Archive => files.push_archive(&self.from, directory)?,
+            SourceKind::File(name) => files.push(&self.from, directory.join(name)),
         };
         let progress = Progress::new(None);
         if let Some(callback) = progress.callback() {

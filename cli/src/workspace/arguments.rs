@@ -3,6 +3,12 @@ use std::{ffi::OsString, path::PathBuf};
 use clap::{Args, Subcommand};
 use vmcell_cli::options::size;
 
+use super::{
+    copy::{ExportArguments, SyncArguments},
+    disk::DiskArguments,
+    file::FileArguments,
+    patch::PatchArguments,
+};
 use crate::{
     command::CommandOptions,
     network_options::NetworkOptions,
@@ -48,6 +54,16 @@ pub(super) enum WorkspaceCommand {
     Update(UpdateArguments),
     /// Run a command in a workspace.
     Exec(Box<ExecArguments>),
+    /// Copy files of this machine into a workspace.
+    Sync(SyncArguments),
+    /// List, read and write files below /workspace.
+    File(FileArguments),
+    /// Copy a file or directory below /workspace to this machine.
+    Export(ExportArguments),
+    /// Apply patches below /workspace.
+    Patch(PatchArguments),
+    /// Look into the disk of a stopped workspace, or copy it.
+    Disk(DiskArguments),
 }
 
 impl WorkspaceArguments {

@@ -2,12 +2,17 @@
 //! program ends. A process of its own runs each of them: [`keep`].
 
 mod arguments;
+mod content;
+mod copy;
 mod create;
+mod disk;
 mod exec;
+mod file;
 mod info;
 mod keep;
 mod lifecycle;
 mod list;
+mod patch;
 mod status;
 mod update;
 
@@ -20,7 +25,7 @@ use anyhow::Context;
 use arguments::WorkspaceCommand;
 use vmcell::workspace::{Keeper, Workspace, Workspaces};
 
-use crate::runtime::block_on;
+use crate::{runtime::block_on, target::Target};
 
 pub(crate) fn workspace(arguments: WorkspaceArguments) -> anyhow::Result<u8> {
     let json = arguments.json;
@@ -35,6 +40,11 @@ pub(crate) fn workspace(arguments: WorkspaceArguments) -> anyhow::Result<u8> {
         WorkspaceCommand::Delete(arguments) => block_on(lifecycle::delete(&arguments.id, json)),
         WorkspaceCommand::Update(arguments) => block_on(update::update(arguments, json)),
         WorkspaceCommand::Exec(arguments) => exec::exec(*arguments),
+        WorkspaceCommand::Sync(arguments) => block_on(copy::sync(arguments, json)),
+        WorkspaceCommand::File(arguments) => block_on(file::file(arguments, json)),
+        WorkspaceCommand::Export(arguments) => block_on(copy::export(arguments, json)),
+        WorkspaceCommand::Patch(arguments) => block_on(patch::patch(arguments, json)),
+        WorkspaceCommand::Disk(arguments) => block_on(disk::disk(arguments, json)),
     }
 }
 
@@ -49,4 +59,11 @@ fn open() -> anyhow::Result<Workspaces> {
 /// Finds a workspace by its id or its name.
 async fn find(id: &str) -> anyhow::Result<Workspace> {
     Ok(open()?.get(id).await?)
+}
+
+/// Returns the VM of a workspace that runs.
+async fn attach(id: &str) -> anyhow::Result<Target> {
+    let workspace = find(id).await?;
+    let vm = workspace.vm().await?;
+    Ok(Target::of_workspace(workspace, vm))
 }

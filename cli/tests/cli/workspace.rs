@@ -277,3 +277,129 @@ fn what_cannot_be_created_is_refused_with_the_reason() {
     let ended = Vmcell::new(["keep-workspace"]).finish();
     ended.assert_failed(125, "was not started to keep a workspace");
 }
+
+#[test]
+fn files_go_into_a_workspace_and_out_of_it_and_stay_below_its_folder() {
+    let store = Store::new();
+    let folder = tempfile::tempdir().unwrap();
+    let host = |name: &str| folder.path().join(name);
+    let id = store.create(["--name", "files"]);
+    fs::create_dir(host("tree")).unwrap();
+    fs::write(host("tree/one"), "1\n").unwrap();
+    let pushed = store.json(["sync", "push", "files", text_of(&host("tree"))]);
+    assert_eq!(
+        (&pushed["entries"], &pushed["workspace_id"]),
+        (&1.into(), &(*id).into())
+    );
+    let (tree, one, patch_file) = (host("tree"), host("tree/one"), host("patch"));
+    let push = ["sync", "push", "files", text_of(&one)];
+    store.text(push.into_iter().chain(["--dest", "/workspace/a/b"]));
+    let write = ["file", "write", "files", "new/text", "--text", "schön\n"];
+    assert_eq!(store.text(write), "wrote 7 bytes to /workspace/new/text\n");
+    fs::write(host("binary"), b"\xff\x00").unwrap();
+    let write = ["file", "write", "files", "/workspace/binary", "--text-file"];
+    let written = store.json(write.into_iter().chain([text_of(&host("binary"))]));
+    assert_eq!(written["bytes_written"], 2);
+
+    let list = store.text(["file", "list", "files"]);
+    let names = list
+        .lines()
+        .skip(1)
+        .map(|line| line.split(' ').next_back().unwrap());
+    assert_eq!(
+        names.collect::<Vec<_>>(),
+        ["a", "binary", "new", "one"],
+        "{list}"
+    );
+    let list = store.json(["file", "list", "files", "a", "--recursive"]);
+    let paths = list["entries"].as_array().unwrap().iter();
+    let paths: Vec<_> = paths.map(|entry| entry["path"].as_str().unwrap()).collect();
+    assert_eq!(paths, ["/workspace/a/b", "/workspace/a/b/one"]);
+    assert_eq!(store.text(["file", "read", "files", "new/text"]), "schön\n");
+    let read = ["file", "read", "files", "new/text", "--max-bytes", "4"];
+    let content = store.json(read);
+    assert_eq!(
+        (&content["content"], &content["truncated"]),
+        (&"sch".into(), &true.into())
+    );
+    let ended = store.cli(read).finish();
+    assert_eq!(ended.stdout(), "sch");
+    assert!(ended.stderr.contains("3 of 7 bytes"), "{ended:?}");
+    let content = store.json(["file", "read", "files", "binary"]);
+    assert_eq!(content["content_bytes"], "ff00");
+
+    let patch = "--- a/one\n+++ b/one\n@@ -1 +1 @@\n-1\n+2\n";
+    let apply = ["patch", "apply", "files", "--patch", patch];
+    assert_eq!(store.text(apply), "M one\n");
+    store.cli(apply).finish().assert_failed(1, "one");
+    fs::write(
+        &patch_file,
+        patch.replace("+2", "+3").replace("-1\n", "-2\n"),
+    )
+    .unwrap();
+    let apply = [
+        "patch",
+        "apply",
+        "files",
+        "--patch-file",
+        text_of(&patch_file),
+    ];
+    assert_eq!(store.json(apply)["files"][0]["path"], "one");
+    let out = host("out");
+    let exported = store.json(["export", "files", "one", "--output", text_of(&out)]);
+    assert_eq!(exported["output_path"], text_of(&out));
+    assert_eq!(fs::read_to_string(&out).unwrap(), "3\n");
+    let out = host("a");
+    store.text(["export", "files", "/workspace/a", "--output", text_of(&out)]);
+    assert_eq!(fs::read_to_string(out.join("b/one")).unwrap(), "1\n");
+
+    // Neither paths nor links lead outside.
+    store
+        .exec("files", "ln -s /etc etc; ln -s /etc/passwd users")
+        .assert_printed("");
+    for path in ["/etc/passwd", "../etc/passwd", "etc/passwd", "users"] {
+        let ended = store.cli(["file", "read", "files", path]).finish();
+        assert_eq!(
+            (ended.code(), ended.stdout()),
+            (125, ""),
+            "{path}: {ended:?}"
+        );
+        let ended = store
+            .cli(["file", "write", "files", path, "--text", "x"])
+            .finish();
+        assert!(ended.code() == 125 || path == "users", "{path}: {ended:?}");
+    }
+    let ended = store.cli(["file", "read", "files", "/etc/passwd"]).finish();
+    ended.assert_failed(125, "/etc/passwd is not below /workspace");
+    let push = ["sync", "push", "files", text_of(&tree), "--dest", "/etc"];
+    store
+        .cli(push)
+        .finish()
+        .assert_failed(125, "not below /workspace");
+    store
+        .exec("files", "grep -c . /etc/passwd >/dev/null")
+        .assert_printed("");
+
+    // The disk, without a VM.
+    let ended = store.cli(["disk", "list", "files"]).finish();
+    ended.assert_failed(125, "stop it first");
+    store.text(["stop", "files"]);
+    let ended = store.cli(["file", "list", "files"]).finish();
+    ended.assert_failed(125, "start it first");
+    let list = store.json(["disk", "list", "files", "a", "--recursive"]);
+    assert_eq!(list["entries"][1]["path"], "/workspace/a/b/one", "{list}");
+    assert_eq!(store.text(["disk", "read", "files", "one"]), "3\n");
+    let hostname = store.json(["disk", "read", "files", "/etc/passwd", "--max-bytes", "4"]);
+    assert_eq!(
+        (&hostname["content"], &hostname["truncated"]),
+        (&"root".into(), &true.into())
+    );
+    let image = host("image.ext4");
+    let export = ["disk", "export", "files", "--output", text_of(&image)];
+    assert_eq!(store.json(export)["workspace_id"], *id);
+    let disk = vmcell::disk::Disk::open(&image).unwrap();
+    assert_eq!(disk.read("/workspace/one").unwrap(), b"3\n");
+    store.cli(export).finish().assert_failed(125, "image.ext4");
+    store.text(["delete", "files"]);
+    store.assert_empty();
+}
