@@ -8,6 +8,7 @@ use super::{
     disk::DiskArguments,
     file::FileArguments,
     patch::PatchArguments,
+    snapshot::{ForkArguments, ResetArguments, SnapshotArguments},
 };
 use crate::{
     command::CommandOptions,
@@ -64,6 +65,14 @@ pub(super) enum WorkspaceCommand {
     Patch(PatchArguments),
     /// Look into the disk of a stopped workspace, or copy it.
     Disk(DiskArguments),
+    /// Manage the snapshots of a workspace's disk.
+    Snapshot(SnapshotArguments),
+    /// Make the disk of a workspace what it was at a snapshot. Everything since,
+    /// and all processes, are gone.
+    Reset(ResetArguments),
+    /// Create a workspace from a snapshot of another one. It is stopped, and
+    /// shares the disk up to there.
+    Fork(ForkArguments),
 }
 
 impl WorkspaceArguments {

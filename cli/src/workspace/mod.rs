@@ -13,6 +13,7 @@ mod keep;
 mod lifecycle;
 mod list;
 mod patch;
+mod snapshot;
 mod status;
 mod update;
 
@@ -45,6 +46,9 @@ pub(crate) fn workspace(arguments: WorkspaceArguments) -> anyhow::Result<u8> {
         WorkspaceCommand::Export(arguments) => block_on(copy::export(arguments, json)),
         WorkspaceCommand::Patch(arguments) => block_on(patch::patch(arguments, json)),
         WorkspaceCommand::Disk(arguments) => block_on(disk::disk(arguments, json)),
+        WorkspaceCommand::Snapshot(arguments) => block_on(snapshot::snapshot(arguments, json)),
+        WorkspaceCommand::Reset(arguments) => block_on(snapshot::reset(arguments, json)),
+        WorkspaceCommand::Fork(arguments) => block_on(snapshot::fork(arguments, json)),
     }
 }
 

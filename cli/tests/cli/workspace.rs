@@ -403,3 +403,63 @@ fn files_go_into_a_workspace_and_out_of_it_and_stay_below_its_folder() {
     store.text(["delete", "files"]);
     store.assert_empty();
 }
+
+#[test]
+fn a_workspace_goes_back_to_a_snapshot_and_forks_from_it() {
+    let store = Store::new();
+    let id = store.create(["--name", "source", "--label", "team=a"]);
+    store.exec("source", "echo 1 > file").assert_printed("");
+    let created = store.json(["snapshot", "create", "source", "one"]);
+    assert_eq!(created["snapshot"]["snapshot_name"], "one");
+    assert_eq!(created["snapshot"]["kind"], "named");
+    store.exec("source", "echo 2 > file").assert_printed("");
+    let text = store.text(["snapshot", "create", "source", "two"]);
+    assert_eq!(text, format!("{id} has the snapshot two\n"));
+    let list = store.json(["snapshot", "list", "source"]);
+    let names = list["snapshots"].as_array().unwrap().iter();
+    let names: Vec<_> = names.map(|snapshot| &snapshot["snapshot_name"]).collect();
+    assert_eq!(names, ["baseline", "one", "two"], "{list}");
+    let list = store.text(["snapshot", "list", "source"]);
+    assert!(list.contains("\nbaseline "), "{list}");
+
+    let fork = store.text([
+        "fork",
+        "source",
+        "--snapshot",
+        "one",
+        "--name",
+        "fork",
+        "--id-only",
+    ]);
+    let fork = fork.trim_end();
+    let status = store.json(["status", "fork"]);
+    assert_eq!(
+        (&status["workspace_id"], &status["state"]),
+        (&fork.into(), &"stopped".into())
+    );
+    assert_eq!(status["labels"]["team"], "a");
+    store.text(["start", "fork"]);
+    store.exec("fork", "cat file").assert_printed("1\n");
+
+    let reset = store.json(["reset", "source", "--snapshot", "one"]);
+    assert_eq!(
+        (&reset["reset_count"], &reset["state"]),
+        (&1.into(), &"running".into())
+    );
+    assert!(reset["last_reset_at"].is_string(), "{reset}");
+    store.exec("source", "cat file").assert_printed("1\n");
+    let text = store.text(["reset", "source"]);
+    assert_eq!(text, format!("{id} (source) is running\n"));
+    store.exec("source", "ls").assert_printed("");
+    let text = store.text(["snapshot", "delete", "source", "two"]);
+    assert_eq!(text, "the snapshot two is deleted\n");
+    let ended = store.cli(["reset", "source", "--snapshot", "two"]).finish();
+    ended.assert_failed(125, "`vmcell workspace snapshot list ID`");
+    let ended = store
+        .cli(["snapshot", "delete", "source", "baseline"])
+        .finish();
+    ended.assert_failed(125, "baseline");
+    store.delete(fork);
+    store.delete(&id);
+    store.assert_empty();
+}
