@@ -44,11 +44,28 @@ impl ServiceArguments {
     }
 }
 
+/// The VM that a command is about.
 #[derive(Debug, Args)]
-pub(super) struct StartArguments {
+pub(super) struct VmId {
     /// ID of the VM, as listed by `vmcell ps`.
     #[arg(value_name = "ID")]
     pub(super) id: String,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct StartArguments {
+    #[command(flatten)]
+    pub(super) vm: VmId,
+    #[command(flatten)]
+    pub(super) service: NewService,
+    /// Print the status as JSON.
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// A service to start.
+#[derive(Debug, Args)]
+pub(crate) struct NewService {
     /// Name of the service: letters, digits, `-`, `_` and `.`.
     #[arg(value_name = "NAME")]
     pub(super) name: String,
@@ -64,9 +81,6 @@ pub(super) struct StartArguments {
     /// Do not wait until the service is ready.
     #[arg(long)]
     pub(super) no_wait: bool,
-    /// Print the status as JSON.
-    #[arg(long)]
-    pub(super) json: bool,
     /// Program of the service and its arguments, run without a shell.
     #[arg(last = true, required = true, value_name = "CMD")]
     pub(super) command: Vec<OsString>,
@@ -74,9 +88,8 @@ pub(super) struct StartArguments {
 
 #[derive(Debug, Args)]
 pub(super) struct ListArguments {
-    /// ID of the VM, as listed by `vmcell ps`.
-    #[arg(value_name = "ID")]
-    pub(super) id: String,
+    #[command(flatten)]
+    pub(super) vm: VmId,
     /// Print the list as JSON.
     #[arg(long)]
     pub(super) json: bool,
@@ -84,28 +97,43 @@ pub(super) struct ListArguments {
 
 #[derive(Debug, Args)]
 pub(super) struct NamedServiceArguments {
-    /// ID of the VM, as listed by `vmcell ps`.
-    #[arg(value_name = "ID")]
-    pub(super) id: String,
-    /// Name of the service, as listed by `vmcell service ls`.
-    #[arg(value_name = "NAME")]
-    pub(super) name: String,
+    #[command(flatten)]
+    pub(super) vm: VmId,
+    #[command(flatten)]
+    pub(super) service: NamedService,
     /// Print the status as JSON.
     #[arg(long)]
     pub(super) json: bool,
 }
 
+/// A service that exists.
 #[derive(Debug, Args)]
-pub(super) struct LogArguments {
-    /// ID of the VM, as listed by `vmcell ps`.
-    #[arg(value_name = "ID")]
-    pub(super) id: String,
-    /// Name of the service, as listed by `vmcell service ls`.
+pub(crate) struct NamedService {
+    /// Name of the service, as the list of services has it.
     #[arg(value_name = "NAME")]
     pub(super) name: String,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct LogArguments {
+    #[command(flatten)]
+    pub(super) vm: VmId,
+    #[command(flatten)]
+    pub(super) log: LogOptions,
+    /// Print the log as one JSON object at the end.
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// What is printed of a log.
+#[derive(Debug, Args)]
+pub(crate) struct LogOptions {
+    #[command(flatten)]
+    pub(super) service: NamedService,
     /// Print only the last N lines.
     #[arg(
         long,
+        visible_alias = "tail-lines",
         value_name = "N",
         default_value_t = 200,
         allow_negative_numbers = true
@@ -117,7 +145,4 @@ pub(super) struct LogArguments {
     /// Keep printing until the service has ended and will not be restarted.
     #[arg(long, short)]
     pub(super) follow: bool,
-    /// Print the log as one JSON object at the end.
-    #[arg(long)]
-    pub(super) json: bool,
 }

@@ -6,29 +6,37 @@ use vmcell::{
     service::{Service, ServiceError, ServiceStatus},
 };
 
-use super::{arguments::NamedServiceArguments, status};
-use crate::failure::print_json;
+use super::{arguments::NamedService, status};
+use crate::{failure::print_json, target::Target};
 
 /// What to do with a service.
 #[derive(Clone, Copy)]
-pub(super) enum Action {
+pub(crate) enum Action {
     Stop,
     Restart,
 }
 
-pub(super) async fn status(arguments: &NamedServiceArguments) -> anyhow::Result<u8> {
-    let (vm, service) = attach(arguments).await?;
-    let service = service.status().await?;
-    if arguments.json {
-        print_status(&vm, &service);
+pub(crate) async fn status(
+    target: &Target,
+    service: &NamedService,
+    json: bool,
+) -> anyhow::Result<u8> {
+    let service = find(&target.vm, &service.name).await?.status().await?;
+    if json {
+        print_status(target, &service);
     } else {
         status::table([&service]).print_to_stdout()?;
     }
     Ok(0)
 }
 
-pub(super) async fn apply(arguments: &NamedServiceArguments, action: Action) -> anyhow::Result<u8> {
-    let (vm, service) = attach(arguments).await?;
+pub(crate) async fn apply(
+    target: &Target,
+    service: &NamedService,
+    action: Action,
+    json: bool,
+) -> anyhow::Result<u8> {
+    let service = find(&target.vm, &service.name).await?;
     let status = match action {
         Action::Stop => service.stop().await?,
         Action::Restart => {
@@ -36,31 +44,31 @@ pub(super) async fn apply(arguments: &NamedServiceArguments, action: Action) -> 
             service.ready().await?
         }
     };
-    if arguments.json {
-        print_status(&vm, &status);
+    if json {
+        print_status(target, &status);
     }
     Ok(0)
 }
 
-pub(super) async fn remove(arguments: &NamedServiceArguments) -> anyhow::Result<u8> {
-    let (vm, service) = attach(arguments).await?;
+pub(super) async fn remove(
+    target: &Target,
+    service: &NamedService,
+    json: bool,
+) -> anyhow::Result<u8> {
+    let service = find(&target.vm, &service.name).await?;
     let last = service.status().await?;
     service.remove().await?;
-    if arguments.json {
-        print_status(&vm, &last);
+    if json {
+        print_status(target, &last);
     }
     Ok(0)
 }
 
 /// Prints the status of a service as JSON.
-pub(super) fn print_status(vm: &Vm, service: &ServiceStatus) {
-    print_json(&json!({ "sandbox_id": vm.id(), "service": service }));
-}
-
-async fn attach(arguments: &NamedServiceArguments) -> Result<(Vm, Service), Error> {
-    let vm = Vm::attach(&arguments.id).await?;
-    let service = find(&vm, &arguments.name).await?;
-    Ok((vm, service))
+pub(super) fn print_status(target: &Target, service: &ServiceStatus) {
+    let mut object = target.as_json();
+    object["service"] = json!(service);
+    print_json(&object);
 }
 
 /// Returns the service with this name.

@@ -1,16 +1,16 @@
 //! `vmcell service ls`: lists services.
 
 use serde_json::json;
-use vmcell::Vm;
 
-use super::{arguments::ListArguments, status};
-use crate::failure::print_json;
+use super::status;
+use crate::{failure::print_json, target::Target};
 
-pub(super) async fn list(arguments: &ListArguments) -> anyhow::Result<u8> {
-    let vm = Vm::attach(&arguments.id).await?;
-    let services = vm.services().list().await?;
-    if arguments.json {
-        print_json(&json!({ "sandbox_id": vm.id(), "services": services }));
+pub(crate) async fn list(target: &Target, json: bool) -> anyhow::Result<u8> {
+    let services = target.vm.services().list().await?;
+    if json {
+        let mut object = target.as_json();
+        object["services"] = json!(services);
+        print_json(&object);
     } else {
         status::table(&services).print_to_stdout()?;
     }

@@ -1,30 +1,27 @@
 //! `vmcell service logs`: prints a service's log.
 
 use serde_json::json;
-use vmcell::{
-    Vm,
-    service::{LogEvent, LogStream, Service},
-};
+use vmcell::service::{LogEvent, LogStream, Service};
 
-use super::{arguments::LogArguments, control::find};
+use super::{arguments::LogOptions, control::find};
 use crate::{
     exit_code,
     failure::print_json,
     output::{Outputs, Written},
     tail::Tail,
+    target::Target,
 };
 
-pub(super) async fn logs(arguments: &LogArguments) -> anyhow::Result<u8> {
-    let vm = Vm::attach(&arguments.id).await?;
-    let service = find(&vm, &arguments.name).await?;
-    let request = service.logs().follow(arguments.follow);
-    let request = match arguments.all {
+pub(crate) async fn logs(target: &Target, options: &LogOptions, json: bool) -> anyhow::Result<u8> {
+    let service = find(&target.vm, &options.service.name).await?;
+    let request = service.logs().follow(options.follow);
+    let request = match options.all {
         true => request.all(),
-        false => request.tail(arguments.tail),
+        false => request.tail(options.tail),
     };
     let log = request.stream().await?;
-    match arguments.json {
-        true => print_collected(&vm, &service, log).await,
+    match json {
+        true => print_collected(target, &service, log).await,
         false => print(log).await,
     }
 }
@@ -52,7 +49,11 @@ async fn print(mut log: LogStream) -> anyhow::Result<u8> {
     })
 }
 
-async fn print_collected(vm: &Vm, service: &Service, mut log: LogStream) -> anyhow::Result<u8> {
+async fn print_collected(
+    target: &Target,
+    service: &Service,
+    mut log: LogStream,
+) -> anyhow::Result<u8> {
     let mut text = Tail::default();
     while let Some(event) = log.next().await? {
         match event {
@@ -65,11 +66,10 @@ async fn print_collected(vm: &Vm, service: &Service, mut log: LogStream) -> anyh
         Some(status) => status.clone(),
         None => service.status().await?,
     };
-    print_json(&json!({
-        "sandbox_id": vm.id(),
-        "service": now,
-        "dropped_bytes": text.dropped,
-        "log": text.into_text(),
-    }));
+    let mut object = target.as_json();
+    object["service"] = json!(now);
+    object["dropped_bytes"] = text.dropped.into();
+    object["log"] = text.into_text().into();
+    print_json(&object);
     Ok(0)
 }

@@ -20,8 +20,11 @@ pub(crate) struct ServiceSettings {
     #[arg(long, value_name = "PROBE")]
     pub(super) ready: Option<Probe>,
     /// Seconds it may take to become ready. Default: 30.
-    #[arg(long, value_name = "SECONDS", requires = "ready", value_parser = parse_seconds)]
+    #[arg(long, visible_alias = "ready-timeout-seconds", value_name = "SECONDS", requires = "ready", value_parser = parse_seconds)]
     pub(super) ready_timeout: Option<Duration>,
+    /// Milliseconds between two attempts of the probe. Default: 500.
+    #[arg(long = "ready-interval-ms", value_name = "N", requires = "ready", value_parser = parse_milliseconds)]
+    pub(super) ready_interval: Option<Duration>,
     /// Start it only when OTHER is ready.
     #[arg(long, value_name = "OTHER")]
     pub(super) needs: Vec<String>,
@@ -44,6 +47,9 @@ impl ServiceSettings {
             if let Some(timeout) = self.ready_timeout {
                 ready = ready.timeout(timeout);
             }
+            if let Some(interval) = self.ready_interval {
+                ready = ready.interval(interval);
+            }
             spec = spec.ready(ready);
         }
         for other in self.needs {
@@ -53,6 +59,13 @@ impl ServiceSettings {
             spec = spec.restart(restart);
         }
         spec
+    }
+}
+
+fn parse_milliseconds(text: &str) -> Result<Duration, String> {
+    match text.parse() {
+        Ok(milliseconds @ 1..) => Ok(Duration::from_millis(milliseconds)),
+        _ => Err("expected whole milliseconds, 1 or more".to_owned()),
     }
 }
 

@@ -1,26 +1,26 @@
 //! `vmcell service start`: starts a service.
 
-use vmcell::{Command, Vm};
+use vmcell::Command;
 
-use super::{arguments::StartArguments, control};
+use super::{arguments::NewService, control};
+use crate::target::Target;
 
-pub(super) async fn start(arguments: StartArguments) -> anyhow::Result<u8> {
-    let command = Command::from_argv(arguments.command);
-    let command = arguments.start.load()?.apply_to(command);
-    let spec = arguments
-        .settings
-        .into_spec(arguments.limits.apply_to(command));
-    let vm = Vm::attach(&arguments.id).await?;
-    let service = match arguments.if_same {
-        true => vm.services().ensure_started(&arguments.name, spec).await?,
-        false => vm.services().start(&arguments.name, spec).await?,
+pub(crate) async fn start(target: &Target, service: NewService, json: bool) -> anyhow::Result<u8> {
+    let command = Command::from_argv(service.command);
+    let command = service.start.load()?.apply_to(command);
+    let command = target.prepare(service.limits.apply_to(command)).await?;
+    let spec = service.settings.into_spec(command);
+    let services = target.vm.services();
+    let started = match service.if_same {
+        true => services.ensure_started(&service.name, spec).await?,
+        false => services.start(&service.name, spec).await?,
     };
-    let status = match arguments.no_wait {
-        true => service.status().await?,
-        false => service.ready().await?,
+    let status = match service.no_wait {
+        true => started.status().await?,
+        false => started.ready().await?,
     };
-    if arguments.json {
-        control::print_status(&vm, &status);
+    if json {
+        control::print_status(target, &status);
     }
     Ok(0)
 }

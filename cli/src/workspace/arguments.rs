@@ -8,6 +8,7 @@ use super::{
     disk::DiskArguments,
     file::FileArguments,
     patch::PatchArguments,
+    service::ServiceArguments,
     snapshot::{ForkArguments, ResetArguments, SnapshotArguments},
 };
 use crate::{
@@ -73,6 +74,8 @@ pub(super) enum WorkspaceCommand {
     /// Create a workspace from a snapshot of another one. It is stopped, and
     /// shares the disk up to there.
     Fork(ForkArguments),
+    /// Manage the services of a running workspace.
+    Service(ServiceArguments),
 }
 
 impl WorkspaceArguments {

@@ -13,6 +13,7 @@ mod keep;
 mod lifecycle;
 mod list;
 mod patch;
+mod service;
 mod snapshot;
 mod status;
 mod update;
@@ -49,6 +50,7 @@ pub(crate) fn workspace(arguments: WorkspaceArguments) -> anyhow::Result<u8> {
         WorkspaceCommand::Snapshot(arguments) => block_on(snapshot::snapshot(arguments, json)),
         WorkspaceCommand::Reset(arguments) => block_on(snapshot::reset(arguments, json)),
         WorkspaceCommand::Fork(arguments) => block_on(snapshot::fork(arguments, json)),
+        WorkspaceCommand::Service(arguments) => block_on(service::service(arguments, json)),
     }
 }
 
