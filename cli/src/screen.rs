@@ -43,7 +43,8 @@ pub(crate) struct ScreenArguments {
 pub(crate) fn screen(arguments: ScreenArguments) -> anyhow::Result<u8> {
     block_on(async move {
         let vm = Vm::attach(&arguments.id).await?;
-        let terminal = find(&vm, &arguments.terminal).await?;
+        let view_only = TerminalOptions::new().view_only();
+        let terminal = find(&vm, &arguments.terminal, view_only).await?;
         wait_for_output(&vm, &terminal).await?;
         if arguments.json {
             let info = terminal.info().await?;
@@ -67,10 +68,13 @@ pub(crate) fn screen(arguments: ScreenArguments) -> anyhow::Result<u8> {
 }
 
 /// Returns the terminal with this name. Never creates one.
-async fn find(vm: &Vm, selector: &ProcessSelector) -> anyhow::Result<Terminal> {
-    let view_only = TerminalOptions::new().view_only();
+pub(crate) async fn find(
+    vm: &Vm,
+    selector: &ProcessSelector,
+    options: TerminalOptions,
+) -> anyhow::Result<Terminal> {
     let terminals = vm.terminals();
-    match terminals.attach_with(selector.clone(), view_only).await {
+    match terminals.attach_with(selector.clone(), options).await {
         Err(Error::Exec(failure)) if is_not_a_terminal(failure.kind) => {}
         found => return Ok(found?),
     }
@@ -88,7 +92,7 @@ fn is_not_a_terminal(kind: ExecFailureKind) -> bool {
 }
 
 /// Waits until everything printed so far has been applied to the screen.
-async fn wait_for_output(vm: &Vm, terminal: &Terminal) -> Result<(), Error> {
+pub(crate) async fn wait_for_output(vm: &Vm, terminal: &Terminal) -> Result<(), Error> {
     let list = vm.terminals().list().await?;
     let info = list.iter().find(|info| info.id == terminal.id());
     // If it was forgotten meanwhile, there is nothing to wait for.

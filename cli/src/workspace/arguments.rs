@@ -9,6 +9,7 @@ use super::{
     file::FileArguments,
     patch::PatchArguments,
     service::ServiceArguments,
+    shell::ShellArguments,
     snapshot::{ForkArguments, ResetArguments, SnapshotArguments},
 };
 use crate::{
@@ -76,6 +77,8 @@ pub(super) enum WorkspaceCommand {
     Fork(ForkArguments),
     /// Manage the services of a running workspace.
     Service(ServiceArguments),
+    /// Manage shells on terminals of a running workspace.
+    Shell(ShellArguments),
 }
 
 impl WorkspaceArguments {

@@ -14,6 +14,7 @@ mod lifecycle;
 mod list;
 mod patch;
 mod service;
+mod shell;
 mod snapshot;
 mod status;
 mod update;
@@ -51,6 +52,7 @@ pub(crate) fn workspace(arguments: WorkspaceArguments) -> anyhow::Result<u8> {
         WorkspaceCommand::Reset(arguments) => block_on(snapshot::reset(arguments, json)),
         WorkspaceCommand::Fork(arguments) => block_on(snapshot::fork(arguments, json)),
         WorkspaceCommand::Service(arguments) => block_on(service::service(arguments, json)),
+        WorkspaceCommand::Shell(arguments) => block_on(shell::shell(arguments, json)),
     }
 }
 

@@ -505,3 +505,68 @@ fn services_run_in_a_workspace_with_its_defaults() {
     store.delete(&id);
     store.assert_empty();
 }
+
+#[test]
+fn a_shell_goes_on_between_commands() {
+    let store = Store::new();
+    let id = store.create(["--user", "1000", "--env", "GREETING=hello"]);
+    let shell = store.text(["shell", "open", &id, "--cols", "100", "--id-only"]);
+    let shell = shell.trim_end();
+    let opened = store.json(["shell", "open", &id, "--cwd", "/"]);
+    assert_eq!(
+        (&opened["cols"], &opened["rows"]),
+        (&120.into(), &30.into())
+    );
+    assert_ne!(opened["shell_id"], *shell);
+
+    let write = ["shell", "write", &id, shell, "--input"];
+    let line = "X=$GREETING; cd /; id -u; stty size";
+    let written = store.json(write.into_iter().chain([line]));
+    assert_eq!(
+        (&written["shell_id"], &written["append_newline"]),
+        (&shell.into(), &true.into())
+    );
+    let read = [
+        "shell",
+        "read",
+        &id,
+        shell,
+        "--plain",
+        "--wait-for-idle-ms",
+        "300",
+    ];
+    let reply = store.json(read);
+    let output = reply["output"].as_str().unwrap();
+    assert!(output.contains("\n1000\n30 100\n"), "{reply}");
+    assert_eq!(
+        (&reply["cursor"], &reply["state"]),
+        (&0.into(), &"running".into())
+    );
+    // Another command, which reads only what is new.
+    let line = "echo \"$X from $(pwd)\"; sleep 1000";
+    store.text(write.into_iter().chain([line]));
+    let cursor = reply["next_cursor"].to_string();
+    let next = read.into_iter().chain(["--cursor", &cursor]);
+    let ended = store.cli(next.clone()).finish();
+    assert!(ended.stdout().contains("\nhello from /\n"), "{ended:?}");
+    assert!(!ended.stdout().contains("30 100"), "{ended:?}");
+    assert!(ended.stderr.contains("--cursor "), "{ended:?}");
+    let raw = ["shell", "read", &id, shell, "--max-chars", "5"];
+    let raw = store.json(raw);
+    assert_eq!(
+        (&raw["next_cursor"], &raw["truncated"]),
+        (&5.into(), &true.into())
+    );
+
+    let signal = store.json(["shell", "signal", &id, shell]);
+    assert_eq!(signal["signal"], 2, "{signal}");
+    store.text(write.into_iter().chain(["echo ba\"ck\""]));
+    let ended = store.cli(next).finish();
+    assert!(ended.stdout().contains("\nback\n"), "{ended:?}");
+    let closed = store.json(["shell", "close", &id, shell]);
+    assert_eq!(closed["closed"], true);
+    let ended = store.cli(read).finish();
+    ended.assert_failed(125, "is not a terminal");
+    store.delete(&id);
+    store.assert_empty();
+}
