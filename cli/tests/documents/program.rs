@@ -52,13 +52,18 @@ impl Program {
 
     /// Returns the long options of a command and of its subcommands, without `--help`.
     pub(crate) fn options(self, command: &str) -> BTreeSet<String> {
-        let help = self.help(&[command]);
-        let mut options = listed_options(&help);
-        for subcommand in subcommands(&help) {
-            options.extend(listed_options(&self.help(&[command, &subcommand])));
-        }
+        let mut options = BTreeSet::new();
+        self.collect_options(&[command], &mut options);
         options.remove("--help");
         options
+    }
+
+    fn collect_options(self, command: &[&str], options: &mut BTreeSet<String>) {
+        let help = self.help(command);
+        options.extend(listed_options(&help));
+        for subcommand in subcommands(&help) {
+            self.collect_options(&[command, &[&subcommand]].concat(), options);
+        }
     }
 
     fn help(self, command: &[&str]) -> String {
