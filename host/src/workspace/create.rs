@@ -55,6 +55,7 @@ async fn fill_vm(locked: &mut Locked, seed: Option<Seed>, vm: &Vm) -> Result<Run
     // From now on the baseline does not change.
     vm.switch_disk(locked.folder.layer(record.layers.next()))
         .await?;
+    locked.folder.sync_layers()?;
     let now = Timestamp::now();
     record.baseline = SnapshotRecord {
         layer: record.layers.top(),

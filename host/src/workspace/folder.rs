@@ -184,7 +184,13 @@ impl Folder {
             None => self.image(record),
         };
         create_child(below, self.layer(number), self.open_options(record))?;
-        Ok(())
+        self.sync_layers()
+    }
+
+    /// Makes sure that the names of new layers are there after a power failure.
+    pub(super) fn sync_layers(&self) -> Result<(), Error> {
+        let synced = fs::File::open(self.path.join(LAYERS)).and_then(|folder| folder.sync_all());
+        synced.map_err(Error::host("make a layer of the disk"))
     }
 
     /// Records that somebody uses it.

@@ -77,6 +77,7 @@ impl Workspace {
         if switched.is_err() && !path.exists() {
             return switched.map(drop);
         }
+        locked.folder.sync_layers()?;
         locked.record.next_top = None;
         locked.record.layers.start_above(locked.record.layers.top());
         locked.write()
@@ -126,11 +127,15 @@ impl Workspace {
     /// # Cancel safety
     /// If the future is dropped, it may or may not run.
     pub async fn start(&self) -> Result<Vm, Error> {
-        let locked = self.lock().await?;
-        match locked.state() {
-            WorkspaceState::Stopped | WorkspaceState::Paused => self.workspaces.run(locked).await,
-            WorkspaceState::Running => Vm::attach(&self.id).await,
+        let mut locked = self.lock().await?;
+        if locked.state() == WorkspaceState::Running {
+            if let Some(vm) = self.attach().await? {
+                return Ok(vm);
+            }
+            locked.wait_for_owner().await?;
+            locked.folder.repair(&mut locked.record)?;
         }
+        self.workspaces.run(locked).await
     }
 
     /// Returns its VM, for its processes, files, services, terminals and ports.

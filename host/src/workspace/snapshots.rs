@@ -51,6 +51,7 @@ impl Workspace {
                     }
                     return Err(error);
                 }
+                locked.folder.sync_layers()?;
                 locked.record.next_top = None;
                 locked.record.layers.start_above(below);
             }

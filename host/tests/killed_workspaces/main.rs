@@ -16,7 +16,7 @@ use std::{
 
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, set_child_subreaper, wait};
 use vmcell::{
-    Vm,
+    End, Error, Vm,
     workspace::{BASELINE, Keeper, NewWorkspace, Workspace, Workspaces},
 };
 
@@ -212,9 +212,15 @@ async fn settle(workspaces: &Workspaces, folder: &Path) {
 
 /// Uses a workspace, and returns the number on its disk.
 async fn use_workspace(workspace: &Workspace) -> Option<u64> {
-    workspace.start().await.unwrap();
-    let command = vmcell::Command::shell("cat count || true");
-    let output = workspace.exec(command).await.unwrap();
+    let output = loop {
+        workspace.start().await.unwrap();
+        let command = vmcell::Command::shell("cat count || true");
+        match workspace.exec(command).await {
+            // Its VMM was killed, and its keeper has not noticed before.
+            Err(Error::Gone(End::Died)) => {}
+            output => break output.unwrap(),
+        }
+    };
     let number = output.stdout_text().trim().parse().ok();
     workspace.snapshot("check").await.unwrap();
     workspace.delete_snapshot("check").await.unwrap();

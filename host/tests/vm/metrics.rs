@@ -33,7 +33,9 @@ async fn sample_with(vm: &Vm, is_wanted: impl Fn(&Sample) -> bool) -> Sample {
 
 #[tokio::test]
 async fn a_vm_that_computes_uses_more_of_the_processor_than_one_that_waits() {
-    let (idle, busy) = tokio::join!(builder().start(), builder().start());
+    // Only with this link can it be paused.
+    let busy = builder().link(LinkKind::Serial);
+    let (idle, busy) = tokio::join!(builder().start(), busy.start());
     let (idle, busy) = (idle.unwrap(), busy.unwrap());
     let computing = Command::shell("while :; do :; done");
     let computing = busy.spawn(computing).await.unwrap();

@@ -166,6 +166,11 @@ async fn a_vm_that_ends_by_itself_leaves_a_stopped_workspace() {
     shell(&workspace, "echo kept > file; sync").await;
     let vm = workspace.vm().await.unwrap();
     vm.kill().await.unwrap();
+    workspace.start().await.unwrap();
+    assert_eq!(shell(&workspace, "cat file").await, "kept\n");
+    workspace.vm().await.unwrap().kill().await.unwrap();
+    // Waits until that is known.
+    workspace.stop().await.unwrap();
     let info = workspace.info().await.unwrap();
     assert_eq!(info.state, WorkspaceState::Stopped);
     workspace.start().await.unwrap();

@@ -79,11 +79,6 @@ async fn a_snapshot_can_be_taken_after_a_pause_and_the_next_pause_has_it_below()
     workspace.delete().await.unwrap();
 }
 
-/// Waits until a workspace has no VM any more.
-async fn until_gone(vm: &Vm) {
-    vm.ended().await;
-}
-
 #[tokio::test]
 async fn a_workspace_that_nobody_uses_is_paused_and_goes_on_with_the_next_command() {
     let store = Store::new();
@@ -94,7 +89,7 @@ async fn a_workspace_that_nobody_uses_is_paused_and_goes_on_with_the_next_comman
     // Longer than it may be unused.
     shell(&workspace, "sleep 4").await;
     let vm = workspace.vm().await.unwrap();
-    until_gone(&vm).await;
+    vm.ended().await;
     // As soon as its record is written, which nobody can change before.
     workspace.touch().await.unwrap();
     let error = workspace.snapshot("a").await.unwrap_err();
@@ -111,15 +106,21 @@ async fn a_workspace_that_nobody_uses_is_paused_and_goes_on_with_the_next_comman
 #[tokio::test]
 async fn a_workspace_is_deleted_when_its_time_is_over() {
     let store = Store::new();
-    let new = || new().lifetime(Duration::from_secs(3));
-    let running = store.workspaces.create(new()).await.unwrap();
-    let vm = running.vm().await.unwrap();
-    let stopped = store.workspaces.create(new()).await.unwrap();
-    stopped.stop().await.unwrap();
-    let kept = store.workspaces.create(crate::new()).await.unwrap();
-    until_gone(&vm).await;
-    // Of one without a VM, whoever asks for it does it.
-    while stopped.info().await.unwrap().expires.unwrap() > SystemTime::now() {
+    let kept = store.workspaces.create(new()).await.unwrap();
+    let short = Duration::from_secs(1);
+    // It has no VM, so whoever asks for it deletes it.
+    let stopped = kept
+        .fork(BASELINE, |new| new.lifetime(short))
+        .await
+        .unwrap();
+    let expires = stopped.info().await.unwrap().expires.unwrap();
+    // However long it takes to create it.
+    let new = new().lifetime(Duration::from_secs(5));
+    let running = store.workspaces.create(new).await.unwrap();
+    if let Ok(vm) = running.vm().await {
+        vm.ended().await;
+    }
+    while SystemTime::now() <= expires {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     let reaped = store.workspaces.reap_expired().await.unwrap();
