@@ -37,4 +37,5 @@ pub use read_from::{Offsets, ReadFrom};
 pub use resource::Resource;
 pub use selector::{ProcessId, ProcessSelector};
 pub use signal::{Signal, UnknownSignal};
+pub(crate) use stream::ExecRecorder;
 pub use stream::{ExecEvent, ExecStream, OutputKind};

@@ -202,6 +202,7 @@ impl Collector {
     /// Kills the command, waits a little for the guest to confirm it, and keeps
     /// what was printed meanwhile.
     async fn end(mut self, mut stream: ExecStream, cause: Cause) -> Output {
+        stream.record_cause(cause);
         stream.kill();
         let vm = stream.vm().clone();
         let confirming = async {

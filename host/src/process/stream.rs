@@ -1,4 +1,5 @@
 use std::{
+    fmt,
     future::poll_fn,
     task::{Context, Poll, ready},
     time::Duration,
@@ -8,8 +9,8 @@ use bytes::Bytes;
 use vmcell_wire::{Channel, Outcome, Request, Selector};
 
 use super::{
-    Command, ExecFailure, ExecInput, ExecParts, Exit, Input, Offsets, Output, OverflowPolicy,
-    Process, ProcessId, output::collect, parts,
+    Cause, Command, ExecFailure, ExecInput, ExecParts, Exit, Input, Offsets, Output,
+    OverflowPolicy, Process, ProcessId, output::collect, parts,
 };
 use crate::{
     error::Error,
@@ -47,6 +48,19 @@ pub struct ExecStream {
     pub(super) overflow: OverflowPolicy,
     exit: Option<Exit>,
     failed: bool,
+    recorder: Option<Box<dyn ExecRecorder>>,
+}
+
+/// Writes down what a command prints and how it ends.
+pub(crate) trait ExecRecorder: fmt::Debug + Send + Sync {
+    /// The command has printed something, or has ended.
+    fn event(&mut self, event: &ExecEvent);
+
+    /// The command is about to be killed for this.
+    fn killed_for(&mut self, cause: Cause);
+
+    /// The command could not be started, or its end is not known.
+    fn failed(&mut self, error: &Error);
 }
 
 /// An event of a running command.
@@ -125,6 +139,20 @@ impl ExecStream {
             overflow: OverflowPolicy::Stop,
             exit: None,
             failed: false,
+            recorder: None,
+        }
+    }
+
+    /// Writes down all events that are read from it.
+    pub(crate) fn recorded_by(mut self, recorder: Box<dyn ExecRecorder>) -> Self {
+        self.recorder = Some(recorder);
+        self
+    }
+
+    /// Tells the recorder why the command is about to be killed.
+    pub(super) fn record_cause(&mut self, cause: Cause) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.killed_for(cause);
         }
     }
 
@@ -148,8 +176,8 @@ impl ExecStream {
 
     fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<ExecEvent>, Error>> {
         while self.exit.is_none() {
-            let event = ready!(self.stream.poll_next(context))?;
-            if let Some(event) = self.on_event(event)? {
+            let received = ready!(self.stream.poll_next(context));
+            if let Some(event) = self.on_received(received)? {
                 return Poll::Ready(Ok(Some(event)));
             }
         }
@@ -160,10 +188,25 @@ impl ExecStream {
     /// has ended already. Events that arrived before are lost.
     pub(super) async fn wait_started(&mut self) -> Result<Option<(ProcessId, u32)>, Error> {
         while self.id.is_none() && self.exit.is_none() {
-            let event = self.stream.next_except_output().await?;
-            self.on_event(event)?;
+            let received = self.stream.next_except_output().await;
+            self.on_received(received)?;
         }
         Ok(self.id.zip(self.pid))
+    }
+
+    fn on_received(
+        &mut self,
+        received: Result<StreamEvent, Error>,
+    ) -> Result<Option<ExecEvent>, Error> {
+        let event = received.and_then(|event| self.on_event(event));
+        if let Some(recorder) = &mut self.recorder {
+            match &event {
+                Ok(Some(event)) => recorder.event(event),
+                Ok(None) => {}
+                Err(error) => recorder.failed(error),
+            }
+        }
+        event
     }
 
     fn on_event(&mut self, event: StreamEvent) -> Result<Option<ExecEvent>, Error> {
@@ -235,8 +278,8 @@ impl ExecStream {
             if let Some(exit) = self.exit {
                 return Ok(exit);
             }
-            let event = self.stream.next_except_output().await?;
-            self.on_event(event)?;
+            let received = self.stream.next_except_output().await;
+            self.on_received(received)?;
         }
     }
 

@@ -13,7 +13,7 @@ use crate::{
     Vm,
     error::Error,
     on_thread::on_thread,
-    process::{Command, Output},
+    process::{Command, ExecRecorder as _, ExecStream, Output},
     snapshot::SnapshotOptions,
 };
 
@@ -170,24 +170,46 @@ impl Workspace {
     ///
     /// # Cancel safety
     /// If the future is dropped, the command is killed.
-    pub async fn exec(&self, command: Command) -> Result<Output, Error> {
+    pub async fn exec(&self, mut command: Command) -> Result<Output, Error> {
+        command.timeout.get_or_insert(Command::DEFAULT_TIMEOUT);
+        let stream = self.exec_stream(command).await?;
+        stream.wait_with_output().await
+    }
+
+    /// As [`exec`](Self::exec), as a stream of events. The history has the output that is
+    /// read from it with [`ExecStream::next`], and not what is read from its
+    /// [parts](ExecStream::into_parts).
+    ///
+    /// # Errors
+    /// As for [`Vm::exec_stream`] and [`vm`](Self::vm).
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, nothing runs.
+    pub async fn exec_stream(&self, command: Command) -> Result<ExecStream, Error> {
         let vm = match self.info().await?.state {
             WorkspaceState::Paused => self.start().await?,
             _ => self.vm().await?,
         };
         let command = self.prepare(command).await?;
-        let recording = self.folder().history().begin(&command);
-        let recording = recording.map_err(Error::host("record the command"))?;
-        let result = vm.exec_command(command).await;
-        let recorded = recording.finish(&result);
-        recorded.map_err(Error::host("record the command"))?;
-        result
+        let (history, recorded) = (self.folder().history(), command.clone());
+        let recording = on_thread("record the command", move || {
+            let recording = history.begin(&recorded);
+            recording.map_err(Error::host("record the command"))
+        });
+        let mut recording = recording.await?;
+        match vm.exec_stream(command) {
+            Ok(stream) => Ok(stream.recorded_by(Box::new(recording))),
+            Err(error) => {
+                recording.failed(&error);
+                Err(error)
+            }
+        }
     }
 
     /// Returns a command with what [`exec`](Self::exec) gives it: the user, the variables
-    /// and the folder of the workspace, unless it has its own. For streams, services and
-    /// terminals of its [VM](Self::vm), which the history does not have. Counts as a use of
-    /// the workspace.
+    /// and the folder of the workspace, unless it has its own. For services, terminals and
+    /// commands in the background of its [VM](Self::vm), which the history does not have.
+    /// Counts as a use of the workspace.
     ///
     /// # Errors
     /// [`WorkspaceError::NotFound`]

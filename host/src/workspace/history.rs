@@ -19,7 +19,7 @@ use super::{
 use crate::{
     error::Error,
     hex,
-    process::{Command, Output, Truncation},
+    process::{Cause, Command, ExecEvent, ExecRecorder, OutputKind},
 };
 
 /// The history of a workspace.
@@ -65,6 +65,19 @@ struct OutputRecord {
 pub(super) struct Recording {
     file: File,
     _lock: FileLock,
+    stdout: OutputTail,
+    stderr: OutputTail,
+    /// Why it is about to be killed.
+    cause: Option<Cause>,
+    has_ended: bool,
+}
+
+/// The end of an output.
+#[derive(Debug, Default)]
+struct OutputTail {
+    last: Vec<u8>,
+    bytes: u64,
+    digest: Sha256,
 }
 
 /// How many commands may run at once, for [`History::has_running`].
@@ -112,7 +125,14 @@ impl History {
             // Readers take a file that is not locked for that of a program that has died.
             let lock = FileLock::try_take(&path)?.ok_or(io::ErrorKind::WouldBlock)?;
             file.write_all(&line(&beginning)?)?;
-            return Ok(Recording { file, _lock: lock });
+            return Ok(Recording {
+                file,
+                _lock: lock,
+                stdout: OutputTail::default(),
+                stderr: OutputTail::default(),
+                cause: None,
+                has_ended: false,
+            });
         }
     }
 
@@ -200,47 +220,85 @@ impl History {
 }
 
 impl Recording {
-    /// Records how the command ended.
-    pub(super) fn finish(mut self, result: &Result<Output, Error>) -> io::Result<()> {
-        let output = match result {
-            Ok(output) => Some(output),
-            Err(Error::ExecTimeout { partial, .. } | Error::OutputLimit { partial, .. }) => {
-                Some(&**partial)
-            }
-            Err(_) => None,
-        };
-        let cause = match result {
-            Ok(output) => output.exit.map(|exit| exit.cause),
-            Err(error) => error.cause(),
-        };
+    /// Records how the command ended, once.
+    fn end(&mut self, cause: Option<Cause>, error: Option<String>) {
+        if std::mem::replace(&mut self.has_ended, true) {
+            return;
+        }
+        let cause = self.cause.or(cause);
         let ending = Ending {
             ended: Timestamp::now(),
             cause: cause.map(|cause| cause.name().to_owned()),
-            code: output.and_then(Output::code),
-            error: match result {
-                Ok(_) => None,
-                Err(error) => Some(error.to_string()),
+            code: match cause {
+                Some(Cause::Code(code)) => Some(code),
+                _ => None,
             },
-            stdout: output.map_or_else(OutputRecord::default, |output| {
-                OutputRecord::new(&output.stdout, output.stdout_truncation)
-            }),
-            stderr: output.map_or_else(OutputRecord::default, |output| {
-                OutputRecord::new(&output.stderr, output.stderr_truncation)
-            }),
+            error,
+            stdout: self.stdout.record(),
+            stderr: self.stderr.record(),
         };
-        self.file.write_all(&line(&ending)?)
+        let written = line(&ending).and_then(|line| self.file.write_all(&line));
+        if let Err(error) = written {
+            // The command has ended nevertheless.
+            tracing::warn!(%error, "cannot record the end of a command");
+        }
     }
 }
 
-impl OutputRecord {
-    fn new(bytes: &[u8], truncation: Option<Truncation>) -> Self {
-        let missing = truncation.map_or(0, |truncation| truncation.bytes);
-        let start = bytes.len().saturating_sub(RecordedOutput::MAX);
-        let end = bytes.get(start..).unwrap_or_default();
-        Self {
-            text: String::from_utf8_lossy(end).into_owned(),
-            bytes: missing.saturating_add(bytes.len() as u64),
-            sha256: hex::encode(&Sha256::digest(bytes)),
+impl ExecRecorder for Recording {
+    fn event(&mut self, event: &ExecEvent) {
+        match event {
+            ExecEvent::Stdout(bytes) => self.stdout.add(bytes),
+            ExecEvent::Stderr(bytes) => self.stderr.add(bytes),
+            ExecEvent::Gap { output, bytes } => match output {
+                OutputKind::Stdout => self.stdout.bytes += bytes,
+                OutputKind::Stderr => self.stderr.bytes += bytes,
+            },
+            ExecEvent::Exited(exit) => self.end(Some(exit.cause), None),
+            ExecEvent::Started { .. } => {}
+        }
+    }
+
+    fn killed_for(&mut self, cause: Cause) {
+        self.cause = Some(cause);
+    }
+
+    fn failed(&mut self, error: &Error) {
+        self.end(error.cause(), Some(error.to_string()));
+    }
+}
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        // The guest was asked to kill it, and has not confirmed it.
+        if self.cause.is_some() {
+            self.end(None, None);
+        }
+    }
+}
+
+impl OutputTail {
+    fn add(&mut self, bytes: &[u8]) {
+        self.bytes += bytes.len() as u64;
+        self.digest.update(bytes);
+        self.last.extend_from_slice(bytes);
+        // Not at each call, so that each byte is moved once only.
+        if self.last.len() >= 2 * RecordedOutput::MAX {
+            self.cut();
+        }
+    }
+
+    fn cut(&mut self) {
+        let excess = self.last.len().saturating_sub(RecordedOutput::MAX);
+        self.last.drain(..excess);
+    }
+
+    fn record(&mut self) -> OutputRecord {
+        self.cut();
+        OutputRecord {
+            text: String::from_utf8_lossy(&self.last).into_owned(),
+            bytes: self.bytes,
+            sha256: hex::encode(&self.digest.finalize_reset()),
         }
     }
 }
@@ -280,7 +338,7 @@ mod tests {
         let command = Command::from_argv(["echo", "a b"])
             .env("SECRET", "hidden")
             .user("me");
-        let first = history.begin(&command).unwrap();
+        let mut first = history.begin(&command).unwrap();
         let second = history.begin(&Command::shell("true")).unwrap();
         let list = history.list();
         assert_eq!(list[0].argv, ["echo", "a b"]);
@@ -288,7 +346,8 @@ mod tests {
         assert_eq!((list[0].number, list[1].number), (1, 2));
         assert!(list.iter().all(|it| it.state == CommandState::Running));
         assert!(history.has_running());
-        first.finish(&Err(Error::Paused)).unwrap();
+        first.failed(&Error::Paused);
+        drop(first);
         drop(second);
         let list = history.list();
         assert!(matches!(list[0].state, CommandState::Failed(_)), "{list:?}");
@@ -304,12 +363,20 @@ mod tests {
 
     #[test]
     fn of_a_long_output_the_end_is_kept() {
-        let long = [b"a".repeat(RecordedOutput::MAX), b"end".to_vec()].concat();
-        let gap = Truncation { at: 0, bytes: 5 };
-        let output = RecordedOutput::from(OutputRecord::new(&long, Some(gap)));
-        assert!(output.text.ends_with("end") && output.is_cut());
+        let mut tail = OutputTail::default();
+        for _ in 0..5 {
+            tail.add(&b"a".repeat(RecordedOutput::MAX / 2 + 1));
+        }
+        tail.add(b"end");
+        assert!(tail.last.len() < 3 * RecordedOutput::MAX);
+        let bytes = tail.bytes;
+        let output = RecordedOutput::from(tail.record());
+        assert!(output.text.ends_with("aend") && output.is_cut());
         assert_eq!(output.text.len(), RecordedOutput::MAX);
-        assert_eq!(output.bytes, long.len() as u64 + 5);
+        assert_eq!(
+            (output.bytes, bytes),
+            (bytes, 5 * (RecordedOutput::MAX as u64 / 2 + 1) + 3)
+        );
     }
 
     #[test]
