@@ -30,11 +30,10 @@ pub(crate) fn exec(arguments: ExecArguments) -> anyhow::Result<u8> {
 /// Runs a command until it ends, and returns its exit code.
 pub(crate) async fn in_foreground(
     target: &Target,
-    mut prepared: PreparedCommand,
+    prepared: PreparedCommand,
 ) -> anyhow::Result<u8> {
-    prepared.command = target.prepare(prepared.command).await?;
     let mut signals = Signals::new()?;
-    let mut outcome = foreground::run(&target.vm, prepared, &mut signals).await?;
+    let mut outcome = foreground::run(target, prepared, &mut signals).await?;
     if let Some(result) = &mut outcome.result {
         target.add_to(result);
         print_json(result);

@@ -15,6 +15,7 @@ use crate::{
     output::{self, Outputs},
     result,
     stream::{self, CopyEnd},
+    target::Target,
 };
 
 /// How long after its timeout a command may still report its end. The guest
@@ -69,14 +70,15 @@ impl Outcome {
 
 /// Runs a command until it ends, or until something ends it.
 pub(crate) async fn run(
-    vm: &Vm,
+    target: &Target,
     mut prepared: PreparedCommand,
     signals: &mut Signals,
 ) -> anyhow::Result<Outcome> {
+    let vm = &target.vm;
     if prepared.stdin.is_some() {
         prepared.command = prepared.command.stdin_stream();
     }
-    let events = vm.exec_stream(prepared.command)?;
+    let events = target.exec_stream(prepared.command).await?;
     let tag = events.tag().map(str::to_owned);
     if let Some(reader) = prepared.stdin {
         input::forward(reader, events.input());

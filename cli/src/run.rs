@@ -17,6 +17,7 @@ use crate::{
     run_services::{RunServices, StartedServices},
     runtime::block_on,
     service, shell,
+    target::Target,
     vm_source::VmSource,
 };
 
@@ -119,7 +120,9 @@ impl RunPlan {
             code = signals.next() => return Ok(code.into()),
         };
         let outcome = match self.mode {
-            Mode::Foreground => foreground::run(vm, self.prepared, signals).await?,
+            Mode::Foreground => {
+                foreground::run(&Target::of_vm(vm.clone()), self.prepared, signals).await?
+            }
             Mode::Terminal => shell::run_command(vm, self.prepared.command, signals)
                 .await?
                 .into(),

@@ -1,7 +1,7 @@
 //! The VM that a command works on.
 
 use serde_json::{Value, json};
-use vmcell::{Command, Error, Vm, workspace::Workspace};
+use vmcell::{Command, Error, ExecStream, Vm, workspace::Workspace};
 
 /// A running VM, which may be that of a workspace.
 pub(crate) struct Target {
@@ -12,10 +12,15 @@ pub(crate) struct Target {
 impl Target {
     /// Attaches to a VM that another program owns.
     pub(crate) async fn attach(id: &str) -> Result<Self, Error> {
-        Ok(Self {
-            vm: Vm::attach(id).await?,
+        Ok(Self::of_vm(Vm::attach(id).await?))
+    }
+
+    /// A VM of this program.
+    pub(crate) fn of_vm(vm: Vm) -> Self {
+        Self {
+            vm,
             workspace: None,
-        })
+        }
     }
 
     /// The VM of a workspace.
@@ -23,6 +28,14 @@ impl Target {
         Self {
             vm,
             workspace: Some(workspace),
+        }
+    }
+
+    /// Runs a command. That of a workspace is in its history.
+    pub(crate) async fn exec_stream(&self, command: Command) -> Result<ExecStream, Error> {
+        match &self.workspace {
+            Some(workspace) => workspace.exec_stream(command).await,
+            None => self.vm.exec_stream(command),
         }
     }
 

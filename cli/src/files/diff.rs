@@ -67,16 +67,18 @@ fn print(vm: &Vm, directory: &Path, diff: &Diff, arguments: &DiffArguments) -> a
         print_as_json(vm.id(), directory, diff);
         return Ok(0);
     }
+    print_changes(diff, arguments.name_status)
+}
+
+/// Prints a patch, or only the kind and the name of each change.
+pub(crate) fn print_changes(diff: &Diff, name_status: bool) -> anyhow::Result<u8> {
     let mut out = SafeStdout::new();
-    let written = diff.files().iter().try_for_each(|file| {
-        if arguments.name_status {
-            change::print_name(file.change(), "", &mut out)
-        } else {
-            change::print_patch(file, &mut out)
-        }
+    let written = diff.files().iter().try_for_each(|file| match name_status {
+        true => change::print_name(file.change(), "", &mut out),
+        false => change::print_patch(file, &mut out),
     });
     let code = out.finish(written)?;
-    if !arguments.name_status {
+    if !name_status {
         report_omitted_contents(diff);
     }
     Ok(code)

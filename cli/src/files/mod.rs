@@ -21,7 +21,7 @@ pub(crate) use arguments::{
 pub(crate) use baseline::store_baseline;
 pub(crate) use cat::cat;
 pub(crate) use cp::cp;
-pub(crate) use diff::diff;
+pub(crate) use diff::{diff, print_changes};
 pub(crate) use listing::{Listing, ListingStyle};
 pub(crate) use ls::ls;
 pub(crate) use patch::{patch, read_patch, report_patch};

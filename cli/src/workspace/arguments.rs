@@ -5,6 +5,7 @@ use vmcell_cli::options::size;
 
 use super::{
     copy::{ExportArguments, SyncArguments},
+    diff::DiffArguments,
     disk::DiskArguments,
     file::FileArguments,
     patch::PatchArguments,
@@ -67,6 +68,14 @@ pub(super) enum WorkspaceCommand {
     Patch(PatchArguments),
     /// Look into the disk of a stopped workspace, or copy it.
     Disk(DiskArguments),
+    /// Print what has changed in /workspace since a snapshot, as a patch.
+    Diff(DiffArguments),
+    /// Print what was run in a workspace with `exec`, and the end of its output.
+    Logs(WorkspaceId),
+    /// Keep an unused workspace from being paused: it counts as used now.
+    Touch(WorkspaceId),
+    /// Delete the workspaces whose time is over.
+    ReapExpired,
     /// Manage the snapshots of a workspace's disk.
     Snapshot(SnapshotArguments),
     /// Make the disk of a workspace what it was at a snapshot. Everything since,
@@ -128,6 +137,13 @@ pub(super) struct CreateArguments {
     pub(super) variables: Vec<Variable>,
     #[command(flatten)]
     pub(super) network: NetworkOptions,
+    /// Pause it when nobody has used it for so many seconds; 0 is never. The
+    /// next command resumes it.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(super) idle_seconds: u64,
+    /// Delete it after so many seconds; 0 is never.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(super) ttl_seconds: u64,
     /// Print only the ID of the workspace.
     #[arg(long, conflicts_with = "json")]
     pub(super) id_only: bool,

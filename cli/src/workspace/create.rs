@@ -1,6 +1,9 @@
 //! `vmcell workspace create`: creates a workspace and starts it.
 
-use std::io::{self, Write};
+use std::{
+    io::{self, Write},
+    time::Duration,
+};
 
 use vmcell::workspace::NewWorkspace;
 use vmcell_cli::show::Spinner;
@@ -31,7 +34,9 @@ fn new_workspace(arguments: CreateArguments) -> anyhow::Result<NewWorkspace> {
     let mut new = NewWorkspace::new(image)
         .environment(arguments.environment.to_string_lossy())
         .vcpus(arguments.vcpu_count)
-        .memory_mib(arguments.mem_mib);
+        .memory_mib(arguments.mem_mib)
+        .pause_when_idle(Duration::from_secs(arguments.idle_seconds))
+        .lifetime(Duration::from_secs(arguments.ttl_seconds));
     if let Some(name) = arguments.name {
         new = new.name(name);
     }

@@ -45,6 +45,9 @@ pub(super) fn summary_as_json(info: &WorkspaceInfo) -> Value {
         "created_at": date(info.created),
         "last_activity_at": date(info.last_activity),
         "expires_at": info.expires.map(date),
+        "command_count": info.command_count,
+        "paused_automatically": info.is_paused_automatically,
+        "newly_paused": info.is_newly_paused,
     })
 }
 
@@ -104,6 +107,7 @@ pub(super) fn properties(info: &WorkspaceInfo) -> Vec<(&'static str, String)> {
         ("seed", seed(&info.seed)),
         ("created", date(info.created)),
         ("activity", date(info.last_activity)),
+        ("commands", info.command_count.to_string()),
         ("resets", info.reset_count.to_string()),
     ];
     if let Some(time) = info.expires {

@@ -1,4 +1,5 @@
-//! `vmcell workspace start`, `stop`, `pause`, `resume` and `delete`.
+//! `vmcell workspace start`, `stop`, `pause`, `resume`, `delete`, `touch` and
+//! `reap-expired`.
 
 use std::io::{self, Write};
 
@@ -9,7 +10,7 @@ use vmcell::{
 };
 use vmcell_cli::show::Spinner;
 
-use super::{find, info};
+use super::{find, info, open};
 use crate::failure::print_json;
 
 pub(super) async fn start(id: &str, json: bool) -> anyhow::Result<u8> {
@@ -58,5 +59,25 @@ pub(super) async fn delete(id: &str, json: bool) -> anyhow::Result<u8> {
 
 async fn print_state(workspace: &Workspace, json: bool) -> anyhow::Result<u8> {
     info::print(&workspace.info().await?, json)?;
+    Ok(0)
+}
+
+/// Records that somebody uses a workspace.
+pub(super) async fn touch(id: &str, json: bool) -> anyhow::Result<u8> {
+    let workspace = find(id).await?;
+    workspace.touch().await?;
+    print_state(&workspace, json).await
+}
+
+/// Deletes the workspaces whose time is over, and prints their ids.
+pub(super) async fn reap_expired(json: bool) -> anyhow::Result<u8> {
+    let reaped = open()?.reap_expired().await?;
+    if json {
+        print_json(&json!({ "deleted": reaped }));
+        return Ok(0);
+    }
+    for id in reaped {
+        writeln!(io::stdout(), "{id}")?;
+    }
     Ok(0)
 }

@@ -5,6 +5,7 @@ mod arguments;
 mod content;
 mod copy;
 mod create;
+mod diff;
 mod disk;
 mod exec;
 mod file;
@@ -12,6 +13,7 @@ mod info;
 mod keep;
 mod lifecycle;
 mod list;
+mod logs;
 mod patch;
 mod service;
 mod shell;
@@ -48,6 +50,10 @@ pub(crate) fn workspace(arguments: WorkspaceArguments) -> anyhow::Result<u8> {
         WorkspaceCommand::Export(arguments) => block_on(copy::export(arguments, json)),
         WorkspaceCommand::Patch(arguments) => block_on(patch::patch(arguments, json)),
         WorkspaceCommand::Disk(arguments) => block_on(disk::disk(arguments, json)),
+        WorkspaceCommand::Diff(arguments) => block_on(diff::diff(arguments, json)),
+        WorkspaceCommand::Logs(arguments) => block_on(logs::logs(&arguments.id, json)),
+        WorkspaceCommand::Touch(arguments) => block_on(lifecycle::touch(&arguments.id, json)),
+        WorkspaceCommand::ReapExpired => block_on(lifecycle::reap_expired(json)),
         WorkspaceCommand::Snapshot(arguments) => block_on(snapshot::snapshot(arguments, json)),
         WorkspaceCommand::Reset(arguments) => block_on(snapshot::reset(arguments, json)),
         WorkspaceCommand::Fork(arguments) => block_on(snapshot::fork(arguments, json)),

@@ -63,11 +63,11 @@ pub(super) struct ForkArguments {
 }
 
 #[derive(Debug, Args)]
-struct SnapshotOption {
+pub(super) struct SnapshotOption {
     /// Name of the snapshot, as listed by `vmcell workspace snapshot list`;
     /// `baseline` is the workspace as it was created.
     #[arg(long, value_name = "NAME", default_value = BASELINE)]
-    snapshot: String,
+    pub(super) snapshot: String,
 }
 
 pub(super) async fn snapshot(arguments: SnapshotArguments, json: bool) -> anyhow::Result<u8> {
