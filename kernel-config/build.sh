@@ -205,7 +205,8 @@ if [ -z "$source_id" ]; then
     source_id="$package $(basename "$cached" .tar.xz)"
 fi
 
-key=$(printf '%s\n' "$source_id" "$settings" "${build_settings[@]}" "${make_arguments[@]}" | sha256 | cut -c 1-16)
+repairs=$(sha256 <"$here/repair.sh")
+key=$(printf '%s\n' "$source_id" "$settings" "${build_settings[@]}" "${make_arguments[@]}" "$repairs" | sha256 | cut -c 1-16)
 kernel=$cache/$key
 [ ! -f "$kernel/vmlinux" ] || finish "$kernel"
 
@@ -238,6 +239,9 @@ if ! fetch_source "$build/source"; then
     say "cannot get $source_id; using $(version_field "$current" source)"
     finish "$(realpath "$current")"
 fi
+
+# A tree of the caller is used as it is.
+[ -L "$build/source" ] || "$here/repair.sh" "$build/source" || failed "repairing the source failed"
 
 # allnoconfig instead of olddefconfig: symbols that no fragment sets stay off, even if their default is on.
 mkdir "$build/out" "$build/result"
