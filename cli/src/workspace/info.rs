@@ -91,9 +91,10 @@ pub(super) fn table(list: &[WorkspaceInfo]) -> Table<6> {
 
 /// Returns the properties of one workspace, with their names.
 pub(super) fn properties(info: &WorkspaceInfo) -> Vec<(&'static str, String)> {
+    let state = info.state.to_string();
     let state = match &info.stop_reason {
-        Some(reason) => format!("{}: {reason}", info.state),
-        None => info.state.to_string(),
+        Some(reason) if *reason != state => format!("{state}: {reason}"),
+        _ => state,
     };
     let mut properties = vec![
         ("id", info.id.clone()),
@@ -149,7 +150,7 @@ fn seed(seed: &WorkspaceSeed) -> String {
     match &seed.path {
         None => "empty".to_owned(),
         Some(path) => format!(
-            "{} ({} entries, {})",
+            "{} (entries: {}, size: {})",
             name::printable(path),
             seed.entries,
             human_readable(seed.bytes)

@@ -1,21 +1,12 @@
-use std::collections::BTreeMap;
-
 use super::{
-    CommandRecord, WorkspaceError, WorkspaceInfo, WorkspaceState, Workspaces,
+    WorkspaceError, WorkspaceInfo, WorkspaceState, WorkspaceUpdate, Workspaces,
     deadlines::{self, Due},
     folder::Folder,
-    id::{check_label, check_name},
     locked::Locked,
     record::PauseRecord,
     timestamp::Timestamp,
 };
-use crate::{
-    Vm,
-    error::Error,
-    on_thread::on_thread,
-    process::{Command, ExecRecorder as _, ExecStream, Output},
-    snapshot::SnapshotOptions,
-};
+use crate::{Vm, error::Error, on_thread::on_thread, snapshot::SnapshotOptions};
 
 /// A workspace: see [`workspace`](crate::workspace).
 ///
@@ -92,7 +83,7 @@ impl Workspace {
         }
     }
 
-    fn not_found(&self) -> WorkspaceError {
+    pub(super) fn not_found(&self) -> WorkspaceError {
         WorkspaceError::NotFound {
             id: self.id.clone(),
         }
@@ -159,88 +150,6 @@ impl Workspace {
             WorkspaceState::Running => Vm::attach(&self.id).await,
             state => Err(self.wrong_state(state, "running: start it first").into()),
         }
-    }
-
-    /// Runs a command in `/workspace`, unless it says otherwise, with the user and the
-    /// variables of the workspace, and returns its output. The workspace goes on, and its
-    /// [history](Self::history) has the command. One that is paused is started first.
-    ///
-    /// # Errors
-    /// As for [`Vm::exec_command`] and [`vm`](Self::vm).
-    ///
-    /// # Cancel safety
-    /// If the future is dropped, the command is killed.
-    pub async fn exec(&self, mut command: Command) -> Result<Output, Error> {
-        command.timeout.get_or_insert(Command::DEFAULT_TIMEOUT);
-        let stream = self.exec_stream(command).await?;
-        stream.wait_with_output().await
-    }
-
-    /// As [`exec`](Self::exec), as a stream of events. The history has the output that is
-    /// read from it with [`ExecStream::next`], and not what is read from its
-    /// [parts](ExecStream::into_parts).
-    ///
-    /// # Errors
-    /// As for [`Vm::exec_stream`] and [`vm`](Self::vm).
-    ///
-    /// # Cancel safety
-    /// If the future is dropped, nothing runs.
-    pub async fn exec_stream(&self, command: Command) -> Result<ExecStream, Error> {
-        let vm = match self.info().await?.state {
-            WorkspaceState::Paused => self.start().await?,
-            _ => self.vm().await?,
-        };
-        let command = self.prepare(command).await?;
-        let (history, recorded) = (self.folder().history(), command.clone());
-        let recording = on_thread("record the command", move || {
-            let recording = history.begin(&recorded);
-            recording.map_err(Error::host("record the command"))
-        });
-        let mut recording = recording.await?;
-        match vm.exec_stream(command) {
-            Ok(stream) => Ok(stream.recorded_by(Box::new(recording))),
-            Err(error) => {
-                recording.failed(&error);
-                Err(error)
-            }
-        }
-    }
-
-    /// Returns a command with what [`exec`](Self::exec) gives it: the user, the variables
-    /// and the folder of the workspace, unless it has its own. For services, terminals and
-    /// commands in the background of its [VM](Self::vm), which the history does not have.
-    /// Counts as a use of the workspace.
-    ///
-    /// # Errors
-    /// [`WorkspaceError::NotFound`]
-    ///
-    /// # Cancel safety
-    /// Cancel safe.
-    pub async fn prepare(&self, command: Command) -> Result<Command, Error> {
-        let (folder, missing) = (self.folder(), self.not_found());
-        on_thread("read the workspace", move || {
-            let record = folder.read()?.ok_or(missing)?;
-            folder.touch();
-            Ok(record.specification.apply_to(command))
-        })
-        .await
-    }
-
-    /// Returns what was run in it with [`exec`](Self::exec), the oldest first, since it was
-    /// created or reset. Arguments of commands are in it; values of variables are not.
-    ///
-    /// # Errors
-    /// [`WorkspaceError::NotFound`]
-    ///
-    /// # Cancel safety
-    /// Cancel safe.
-    pub async fn history(&self) -> Result<Vec<CommandRecord>, Error> {
-        let (folder, missing) = (self.folder(), self.not_found());
-        on_thread("read the history of the workspace", move || {
-            folder.read()?.ok_or(missing)?;
-            Ok(folder.history().list())
-        })
-        .await
     }
 
     /// Records that somebody uses it, so that it is not paused for want of use.
@@ -393,7 +302,7 @@ impl Workspace {
         on_thread("change the workspace", move || {
             let record = &mut locked.record;
             let lock = this.workspaces.lock()?;
-            if let NameUpdate::Set(name) = &update.name {
+            if let Some(name) = update.new_name() {
                 this.workspaces.check_name_is_free(name, &record.id)?;
             }
             update.apply_to(&mut record.name, &mut record.labels);
@@ -413,93 +322,6 @@ impl Workspace {
             id: self.id.clone(),
             state,
             needed,
-        }
-    }
-}
-
-/// A change of a workspace's name and labels.
-///
-/// ```
-/// use vmcell::workspace::WorkspaceUpdate;
-///
-/// let update = WorkspaceUpdate::new().name("build").clear_label("team");
-/// ```
-#[derive(Clone, Debug, Default)]
-#[must_use]
-pub struct WorkspaceUpdate {
-    name: NameUpdate,
-    clear_labels: bool,
-    labels: BTreeMap<String, Option<String>>,
-}
-
-#[derive(Clone, Debug, Default)]
-enum NameUpdate {
-    #[default]
-    Keep,
-    Clear,
-    Set(String),
-}
-
-impl WorkspaceUpdate {
-    /// Changes nothing.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Sets the name.
-    pub fn name(mut self, name: impl Into<String>) -> Self {
-        self.name = NameUpdate::Set(name.into());
-        self
-    }
-
-    /// Removes the name.
-    pub fn clear_name(mut self) -> Self {
-        self.name = NameUpdate::Clear;
-        self
-    }
-
-    /// Sets a label.
-    pub fn label(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
-        self.labels.insert(key.into(), Some(value.into()));
-        self
-    }
-
-    /// Removes a label.
-    pub fn clear_label(mut self, key: impl Into<String>) -> Self {
-        self.labels.insert(key.into(), None);
-        self
-    }
-
-    /// Removes all labels but those that this update sets.
-    pub fn clear_labels(mut self) -> Self {
-        self.clear_labels = true;
-        self
-    }
-
-    fn check(&self) -> Result<(), Error> {
-        if let NameUpdate::Set(name) = &self.name {
-            check_name("name", name)?;
-        }
-        for (key, value) in &self.labels {
-            check_label(key, value.as_deref().unwrap_or_default())?;
-        }
-        Ok(())
-    }
-
-    fn apply_to(self, name: &mut Option<String>, labels: &mut BTreeMap<String, String>) {
-        match self.name {
-            NameUpdate::Keep => {}
-            NameUpdate::Clear => *name = None,
-            NameUpdate::Set(new) => *name = Some(new),
-        }
-        if self.clear_labels {
-            labels.clear();
-        }
-        for (key, value) in self.labels {
-            match value {
-                Some(value) => labels.insert(key, value),
-                None => labels.remove(&key),
-            };
         }
     }
 }

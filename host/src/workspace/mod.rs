@@ -31,6 +31,7 @@
 //! workspace. What programs of the guest have synced is on the disk.
 
 mod command_record;
+mod commands;
 mod create;
 mod deadlines;
 mod diff;
@@ -55,15 +56,17 @@ mod snapshots;
 mod specification;
 mod state;
 mod timestamp;
+mod update;
 mod workspaces;
 
 pub use command_record::{CommandRecord, CommandState, RecordedOutput};
 pub use error::WorkspaceError;
-pub use handle::{Workspace, WorkspaceUpdate};
+pub use handle::Workspace;
 pub use info::{WorkspaceInfo, WorkspaceSeed, WorkspaceSnapshot};
 pub use keeper::Keeper;
 pub use new::NewWorkspace;
 pub use state::WorkspaceState;
+pub use update::WorkspaceUpdate;
 pub use workspaces::Workspaces;
 
 /// The name of the snapshot that every workspace has: itself as it was created.
