@@ -12,14 +12,13 @@ use super::{HostName, Resolver, resolver::BoxFuture};
 /// servers nor `/etc/hosts`. It keeps answers as long as they say.
 ///
 /// ```
-/// use std::{net::SocketAddr, sync::Arc};
 /// use vmcell::{Vm, network::{DnsResolver, NetworkPolicy}};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let resolver = DnsResolver::new(["9.9.9.9:53".parse()?, "[2620:fe::fe]:53".parse()?])?;
 /// let vm = Vm::builder()
 ///     .network(NetworkPolicy::rules().allow("pypi.org:443")?)
-///     .resolver(Arc::new(resolver));
+///     .resolver(resolver);
 /// # Ok(())
 /// # }
 /// ```

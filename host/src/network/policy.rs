@@ -169,14 +169,12 @@ impl NetworkPolicy {
     ///
     /// ```no_run
     /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-    /// use vmcell::{Vm, network::{self, NetworkPolicy}};
+    /// use vmcell::{Vm, network::{NetworkPolicy, PROXY_VARIABLES}};
     ///
     /// let policy = NetworkPolicy::rules().allow("pypi.org:443")?.proxy(true);
     /// let vm = Vm::builder().image("debian.ext4").network(policy).start().await?;
-    /// let page = vm
-    ///     .exec(["curl", "-sS", "https://pypi.org/simple/"])
-    ///     .envs(network::PROXY_VARIABLES)
-    ///     .await?;
+    /// let argv = ["curl", "-sS", "https://pypi.org/simple/"];
+    /// let page = vm.exec_with(argv, |curl| curl.envs(PROXY_VARIABLES)).await?;
     /// # Ok(())
     /// # }
     /// ```
