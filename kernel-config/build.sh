@@ -193,7 +193,8 @@ finish() {
 [ "$(uname -m)" = x86_64 ] || die "the guest kernel is x86_64 and this machine is $(uname -m)"
 mkdir -p "$cache"
 settings=$("$here/merge.sh" ${flavour:+"$flavour"}) || die "a fragment is wrong"
-fragments=$(printf '%s\n' "$settings" | sha256)
+repairs=$(sha256 <"$here/repair.sh")
+fragments=$(printf '%s\n' "$settings" "$repairs" | sha256)
 source_id=$(source_version)
 
 # Without package lists (offline, lists removed), a cached kernel with these fragments is used, whatever its
@@ -205,7 +206,6 @@ if [ -z "$source_id" ]; then
     source_id="$package $(basename "$cached" .tar.xz)"
 fi
 
-repairs=$(sha256 <"$here/repair.sh")
 key=$(printf '%s\n' "$source_id" "$settings" "${build_settings[@]}" "${make_arguments[@]}" "$repairs" | sha256 | cut -c 1-16)
 kernel=$cache/$key
 [ ! -f "$kernel/vmlinux" ] || finish "$kernel"
