@@ -95,11 +95,8 @@ impl Workspace {
 }
 
 fn disk_options(folder: &Folder, record: &Record) -> DiskOptions {
-    let options = Disk::options().allow_backing(folder.path());
-    match folder.image(record).parent() {
-        Some(parent) => options.allow_backing(parent),
-        None => options,
-    }
+    let folders = folder.backing_folders(record).into_iter();
+    folders.fold(Disk::options(), DiskOptions::allow_backing)
 }
 
 /// Returns what `/workspace` contains on a disk.

@@ -143,14 +143,17 @@ impl Folder {
         }
     }
 
-    /// Returns how the layers are opened: with an image that may be elsewhere.
-    pub(super) fn open_options(&self, record: &Record) -> OpenOptions {
+    /// Returns the folders where files of its disk are: its own, and that of the image.
+    pub(super) fn backing_folders(&self, record: &Record) -> Vec<PathBuf> {
         let image = self.image(record);
-        let options = OpenOptions::new().allow_backing(&self.path);
-        match image.parent() {
-            Some(parent) => options.allow_backing(parent),
-            None => options,
-        }
+        let image = image.parent().map(Path::to_owned);
+        [self.path.clone()].into_iter().chain(image).collect()
+    }
+
+    /// Returns how the layers are opened.
+    pub(super) fn open_options(&self, record: &Record) -> OpenOptions {
+        let folders = self.backing_folders(record).into_iter();
+        folders.fold(OpenOptions::new(), OpenOptions::allow_backing)
     }
 
     /// Gives the image another name in this folder, so that it is there as long as the

@@ -95,12 +95,9 @@ impl Locked {
 
     /// Lets others change it, and returns the right to run its VM.
     pub(super) fn into_owner(self) -> Result<(Folder, FileLock), Error> {
-        match self.owner {
-            Some(owner) => Ok((self.folder, owner)),
-            None => Err(Error::Invalid(
-                "another program runs the workspace".to_owned(),
-            )),
-        }
+        let folder = self.folder.clone();
+        let [_changes, owner] = self.into_locks()?;
+        Ok((folder, owner))
     }
 
     /// Records that somebody is about to end its VM, or is not any more.

@@ -59,15 +59,11 @@ pub(super) async fn start(locked: Locked) -> Result<Running, Error> {
 
 /// Returns the VM of a workspace.
 pub(super) fn builder(folder: &Folder, record: &Record) -> VmBuilder {
-    let image = folder.image(record);
     let vm = record.specification.vm().id(&record.id);
     let vm = vm.hostname(&record.id);
     let vm = vm.disk(folder.layer(record.layers.top()));
-    let vm = vm.allow_backing(folder.path());
-    match image.parent() {
-        Some(parent) => vm.allow_backing(parent),
-        None => vm,
-    }
+    let folders = folder.backing_folders(record).into_iter();
+    folders.fold(vm, VmBuilder::allow_backing)
 }
 
 impl Running {
