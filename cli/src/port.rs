@@ -55,6 +55,11 @@ pub(crate) fn describe(port: &PublishedPort) -> String {
     format!("{} -> {}", port.address(), port.guest_port())
 }
 
+/// Returns a published port of another program as text.
+pub(crate) fn describe_mapping(port: PortMapping) -> String {
+    format!("127.0.0.1:{} -> {}", port.host.unwrap_or(0), port.guest)
+}
+
 /// Prints the published ports. A write error is ignored: the ports are open
 /// anyway.
 fn print_ports(vm: &Vm, ports: &[PublishedPort], json: bool) {

@@ -1,6 +1,7 @@
 use std::ffi::OsString;
 
 use clap::{Args, Subcommand};
+use vmcell::port::PortMapping;
 
 use super::settings::ServiceSettings;
 use crate::{limits::LimitOptions, start_options::StartOptions};
@@ -75,6 +76,11 @@ pub(crate) struct NewService {
     pub(super) start: StartOptions,
     #[command(flatten)]
     pub(super) limits: LimitOptions,
+    /// Forward port HOST of 127.0.0.1 to port GUEST of the VM's loopback
+    /// interface until the service ends. Without HOST, a free port is chosen
+    /// and printed.
+    #[arg(long, short, value_name = "[HOST:]GUEST")]
+    pub(super) publish: Vec<PortMapping>,
     /// Succeed if the same service with the same settings is already running.
     #[arg(long)]
     pub(super) if_same: bool,

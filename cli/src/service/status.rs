@@ -1,11 +1,14 @@
 //! The status of services as text.
 
-use vmcell::service::{ServicePhase, ServiceStatus};
+use vmcell::{
+    port::PortMapping,
+    service::{ServicePhase, ServiceStatus},
+};
 use vmcell_cli::show::Table;
 
 use crate::ps::human_readable;
 
-pub(super) fn table<'a>(services: impl IntoIterator<Item = &'a ServiceStatus>) -> Table<7> {
+pub(super) fn table<'a>(services: impl IntoIterator<Item = &'a ServiceStatus>) -> Table<8> {
     let mut table = Table::new([
         "NAME",
         "PHASE",
@@ -13,6 +16,7 @@ pub(super) fn table<'a>(services: impl IntoIterator<Item = &'a ServiceStatus>) -
         "PID",
         "RESTARTS",
         "LAST EXIT",
+        "PORTS",
         "REASON",
     ]);
     for service in services {
@@ -23,10 +27,20 @@ pub(super) fn table<'a>(services: impl IntoIterator<Item = &'a ServiceStatus>) -
             service.pid.map_or("-".to_owned(), |pid| pid.to_string()),
             service.restarts.to_string(),
             last_exit(service).unwrap_or("-".to_owned()),
+            ports(service),
             service.phase.reason().unwrap_or_default(),
         ]);
     }
     table
+}
+
+fn ports(service: &ServiceStatus) -> String {
+    let ports = service.published.iter();
+    let ports: Vec<_> = ports.map(PortMapping::to_string).collect();
+    match ports.is_empty() {
+        true => "-".to_owned(),
+        false => ports.join(","),
+    }
 }
 
 /// Returns a message if a service did not keep running, else `None`.

@@ -6,10 +6,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use vmcell::{
-    tree::ArchiveFormat,
-    workspace::{WorkspaceInfo, WorkspaceSeed},
-};
+use vmcell::workspace::{WorkspaceInfo, WorkspaceSeed};
 use vmcell_cli::{
     options::size::human_readable,
     show::{Table, name},
@@ -46,6 +43,8 @@ pub(super) fn summary_as_json(info: &WorkspaceInfo) -> Value {
         "last_activity_at": date(info.last_activity),
         "expires_at": info.expires.map(date),
         "command_count": info.command_count,
+        "service_count": info.services.map(|services| services.total),
+        "running_service_count": info.services.map(|services| services.running),
         "paused_automatically": info.is_paused_automatically,
         "newly_paused": info.is_newly_paused,
     })
@@ -67,8 +66,7 @@ fn seed_as_json(seed: &WorkspaceSeed) -> Value {
 fn seed_mode(seed: &WorkspaceSeed) -> &'static str {
     match &seed.path {
         None => "empty",
-        // The name of a directory may look like that of an archive.
-        Some(path) if ArchiveFormat::from_path(path).is_some() && !path.is_dir() => "archive",
+        Some(_) if seed.is_archive => "archive",
         Some(_) => "directory",
     }
 }
@@ -109,6 +107,7 @@ pub(super) fn properties(info: &WorkspaceInfo) -> Vec<(&'static str, String)> {
         ("created", date(info.created)),
         ("activity", date(info.last_activity)),
         ("commands", info.command_count.to_string()),
+        ("services", services(info)),
         ("resets", info.reset_count.to_string()),
     ];
     if let Some(time) = info.expires {
@@ -155,6 +154,13 @@ fn seed(seed: &WorkspaceSeed) -> String {
             seed.entries,
             human_readable(seed.bytes)
         ),
+    }
+}
+
+fn services(info: &WorkspaceInfo) -> String {
+    match info.services {
+        None => "unknown: its VM does not answer".to_owned(),
+        Some(services) => format!("{} ({} running)", services.total, services.running),
     }
 }
 

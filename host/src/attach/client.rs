@@ -19,6 +19,7 @@ use crate::{
     framed,
     metrics::{AllMetrics, MetricsRequest},
     network::{NetworkLog, NetworkStatus},
+    service::ServicesRequest,
     snapshot::{SnapshotOptions, SnapshotReport},
     vm::VmEnd,
 };
@@ -149,6 +150,14 @@ impl AttachClient {
         let request = ControlRequest::FlushMetrics as u8;
         self.socket.write_all(&[request]).await?;
         framed::receive(&mut self.socket).await
+    }
+
+    /// Sends a request for its services. The socket is for the answer.
+    pub(crate) async fn services(mut self, request: &ServicesRequest) -> io::Result<UnixStream> {
+        let byte = ControlRequest::Services as u8;
+        self.socket.write_all(&[byte]).await?;
+        framed::send(&mut self.socket, request).await?;
+        Ok(self.socket)
     }
 
     /// Waits until the VM has ended. Calls `on_pause` when it is paused or resumed. The

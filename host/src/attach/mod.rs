@@ -27,6 +27,7 @@
 //!     |   Baseline: length (u64 le), the bytes   |
 //!     |   Metrics: which; the samples            |
 //!     |   FlushMetrics: all samples              |
+//!     |   Services: see `owner_request.rs` there |
 //! ```
 
 mod baseline;
@@ -80,6 +81,8 @@ pub(crate) enum ControlRequest {
     Metrics = b'm',
     /// Send all samples of what it uses, and forget them.
     FlushMetrics = b'M',
+    /// Publish ports for services, or count them.
+    Services = b'v',
 }
 
 /// What the owner tells a client that watches the VM, before its end. Neither of these
@@ -118,6 +121,7 @@ impl ControlRequest {
             Self::SwitchDisk,
             Self::Metrics,
             Self::FlushMetrics,
+            Self::Services,
         ]
         .into_iter()
         .find(|request| *request as u8 == byte)

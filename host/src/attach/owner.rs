@@ -31,7 +31,9 @@ use crate::{
     framed,
     metrics::{self, MetricsHistory},
     network::Network,
+    port::PublishedPorts,
     random::random_bytes,
+    service,
     session::{Session, relay},
     snapshot::{SnapshotOptions, SnapshotReport},
     vm::VmEnd,
@@ -158,6 +160,9 @@ pub(crate) trait OwnedVm: Clone + Send + Sync + 'static {
     /// Returns its network.
     fn network(&self) -> &Network;
 
+    /// Returns its published ports. `None` if it has just ended.
+    fn ports(&self) -> Option<Arc<PublishedPorts>>;
+
     /// Returns its metrics, if it has any.
     fn metrics(&self) -> Option<&MetricsHistory>;
 
@@ -248,6 +253,15 @@ async fn serve_client(
         },
         Some(ControlRequest::FlushMetrics) => {
             metrics::serve_flush(&mut socket, vm.metrics()).await?;
+        }
+        Some(ControlRequest::Services) => {
+            if let Some(ports) = vm.ports() {
+                let allows_ports = vm.network().status().published_ports;
+                tokio::select! {
+                    served = service::serve(&mut socket, &session, &ports, allows_ports) => served?,
+                    _ = wait_for_end(&mut end) => {}
+                }
+            }
         }
         Some(ControlRequest::NetworkLog) => {
             let (mut reader, mut writer) = socket.split();

@@ -3,6 +3,7 @@ use serde::{Serialize, Serializer};
 use super::seconds::Seconds;
 use crate::{
     Exit, KeptOutput,
+    port::PortMapping,
     service::{ServicePhase, ServiceStatus},
 };
 
@@ -20,6 +21,7 @@ struct ServiceRecord<'a> {
     restarts: u32,
     last_exit: Option<&'a Exit>,
     log: KeptOutput,
+    published: &'a [PortMapping],
 }
 
 impl Serialize for ServiceStatus {
@@ -37,6 +39,7 @@ impl Serialize for ServiceStatus {
             restarts: self.restarts,
             last_exit: self.last_exit.as_ref(),
             log: self.log,
+            published: &self.published,
         };
         record.serialize(serializer)
     }

@@ -25,7 +25,7 @@ pub struct PortMapping {
 
 impl PortMapping {
     /// Rejects port zero.
-    pub(super) fn check(self) -> Result<Self, PortError> {
+    pub(crate) fn check(self) -> Result<Self, PortError> {
         if self.guest == 0 || self.host == Some(0) {
             let text = self.to_string();
             return Err(PortError::BadMapping { text });

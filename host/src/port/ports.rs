@@ -1,5 +1,3 @@
-use std::future::{Future, pending};
-
 use super::{
     Connection, PortError, PortMapping, PublishedPort,
     dial::{DialError, dial},
@@ -66,24 +64,16 @@ impl Ports {
     /// # Cancel safety
     /// If the future is dropped, nothing is published.
     pub async fn publish(&self, mapping: impl Into<PortMapping>) -> Result<PublishedPort, Error> {
-        self.publish_until(mapping.into(), None, pending()).await
-    }
-
-    /// Same as [`publish`](Self::publish), for a service, until `until`
-    /// completes.
-    pub(crate) async fn publish_until(
-        &self,
-        mapping: PortMapping,
-        service: Option<String>,
-        until: impl Future<Output = ()> + Send + 'static,
-    ) -> Result<PublishedPort, Error> {
         self.vm.check_running()?;
         if !self.vm.network_status().await?.published_ports {
             return Err(PortError::NotAllowed.into());
         }
         let session = self.vm.shared_session();
         let published = self.vm.published_ports();
-        published.publish(mapping, service, session, until).await
+        let until = std::future::pending();
+        published
+            .publish(mapping.into(), None, session, until)
+            .await
     }
 
     /// Returns the open port that this handle of the VM or a clone has published

@@ -101,7 +101,7 @@ impl Drop for ClosedOnDrop {
     }
 }
 
-/// The ports of a VM that this program has published. They are closed when this
+/// The ports of a VM that this program has published, also for clients. They are closed when this
 /// is dropped.
 pub(crate) struct PublishedPorts {
     ports: Mutex<Vec<Arc<Published>>>,
@@ -114,7 +114,7 @@ const MAX_CONNECTIONS: usize = 384;
 
 impl PublishedPorts {
     /// Publishes a port until `until` completes, if nothing closes it before.
-    pub(super) async fn publish(
+    pub(crate) async fn publish(
         &self,
         mapping: PortMapping,
         service: Option<String>,
@@ -147,7 +147,7 @@ impl PublishedPorts {
     }
 
     /// Returns the open ones.
-    pub(super) fn list(&self) -> Vec<PublishedPort> {
+    pub(crate) fn list(&self) -> Vec<PublishedPort> {
         let ports = self.lock();
         let open = ports.iter().filter(|port| port.is_open());
         open.cloned().map(PublishedPort).collect()

@@ -3,7 +3,7 @@ use vmcell_wire::{
     service::{ServiceRequest, WaitFor},
 };
 
-use super::{LogsRequest, ServiceError, ServiceFailure, ServiceStatus, published::ports_of};
+use super::{LogsRequest, ServiceError, ServiceFailure, ServiceStatus};
 use crate::{error::Error, port::PublishedPort, printable, vm::Vm};
 
 /// A handle of a service in a VM. Dropping it does not affect the service. Any
@@ -42,9 +42,13 @@ impl Service {
     }
 
     /// Returns the ports that this program has
-    /// [published](super::ServiceSpec::publish) for it.
+    /// [published](super::ServiceSpec::publish) for it. Those that other programs have
+    /// published, such as the owner of a VM that this program is
+    /// [attached](crate::Vm::attach) to, are in its [status](Self::status).
     pub fn ports(&self) -> Vec<PublishedPort> {
-        ports_of(&self.vm, &self.name)
+        let mut ports = self.vm.ports().list();
+        ports.retain(|port| port.service() == Some(&self.name));
+        ports
     }
 
     /// Waits until it is ready. A service without a probe is ready as soon as
@@ -107,7 +111,7 @@ impl Service {
 
     /// Stops it with the signal and the grace period of its spec, and waits
     /// until all its processes are gone. Does nothing to a finished service.
-    /// Closes the ports that this program published for it.
+    /// Closes its published ports.
     ///
     /// # Errors
     /// [`ServiceError::Unknown`] if the service no longer exists,
@@ -163,15 +167,16 @@ impl Service {
     /// Closes its ports at once. Otherwise they close when the guest reports
     /// that it finished.
     pub(super) async fn close_ports(&self) {
-        for port in self.ports() {
-            port.close().await;
-        }
+        self.vm.close_ports_of(&self.name).await;
     }
 
     async fn ask(&self, request: ServiceRequest<'_>) -> Result<ServiceStatus, Error> {
         match self.vm.request(&Request::Service(request)).await?.outcome() {
             Outcome::Service(state) if state.name == self.name => {
-                ServiceStatus::from_wire(&state).ok_or_else(Error::unexpected_reply)
+                let status = ServiceStatus::from_wire(&state);
+                let mut status = status.ok_or_else(Error::unexpected_reply)?;
+                status.add_ports(&self.vm.service_ports().await);
+                Ok(status)
             }
             other => Err(ServiceError::refusal(&other, &self.name)),
         }

@@ -45,10 +45,13 @@ mod error;
 mod failure;
 mod failure_reason;
 mod handle;
+mod list;
 mod liveness;
 mod log_pattern;
 mod logs;
+mod new_ports;
 mod order;
+mod owner_request;
 mod parse;
 mod probe;
 mod published;
@@ -74,6 +77,10 @@ pub use restart::Restart;
 pub use services::{Services, sort_by_needs};
 pub use spec::ServiceSpec;
 pub use status::{ServiceCounts, ServicePhase, ServiceStatus};
+
+pub(crate) use new_ports::NewPorts;
+pub(crate) use owner_request::{PortsOfOwner, ServicesRequest, serve};
+pub(crate) use published::{ServicePort, ServicePorts};
 
 /// Converts a duration to milliseconds for the wire. Durations above the
 /// maximum of 49 days are clamped to it.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 use vmcell_wire::{
     Outcome, Request,
@@ -10,14 +11,49 @@ use vmcell_wire::{
 
 use crate::{
     error::Error,
-    port::{PortMapping, PublishedPort},
+    port::{PortMapping, PublishedPort, PublishedPorts},
     session::{Session, StreamEvent},
-    vm::Vm,
 };
+
+/// A published port of a service.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ServicePort {
+    pub(crate) service: String,
+    pub(crate) host: u16,
+    pub(crate) guest: u16,
+}
+
+impl ServicePort {
+    /// Returns those that are open.
+    pub(crate) fn list(published: &PublishedPorts) -> Vec<Self> {
+        let ports = published.list().into_iter();
+        let of_services = ports.filter_map(|port| {
+            Some(Self {
+                service: port.service()?.to_owned(),
+                host: port.host_port(),
+                guest: port.guest_port(),
+            })
+        });
+        of_services.collect()
+    }
+
+    /// Closes those of a service.
+    pub(crate) async fn close(published: &PublishedPorts, service: &str) {
+        for port in published.list() {
+            if port.service() == Some(service) {
+                port.close().await;
+            }
+        }
+    }
+
+    pub(crate) fn mapping(&self) -> PortMapping {
+        (self.host, self.guest).into()
+    }
+}
 
 /// The published ports of a service. They are closed when this is dropped.
 #[derive(Debug)]
-pub(super) struct ServicePorts {
+pub(crate) struct ServicePorts {
     ports: Vec<PublishedPort>,
     open: watch::Sender<()>,
 }
@@ -25,8 +61,9 @@ pub(super) struct ServicePorts {
 impl ServicePorts {
     /// Publishes them. Called before the service is started, so that a port
     /// that is in use is detected before anything has happened.
-    pub(super) async fn publish(
-        vm: &Vm,
+    pub(crate) async fn publish(
+        published: &PublishedPorts,
+        session: &Arc<Session>,
         service: &str,
         mappings: &[PortMapping],
     ) -> Result<Self, Error> {
@@ -42,7 +79,8 @@ impl ServicePorts {
                 let _ = open.changed().await;
             };
             let service = Some(service.to_owned());
-            match vm.ports().publish_until(*mapping, service, until).await {
+            let session = session.clone();
+            match published.publish(*mapping, service, session, until).await {
                 Ok(port) => this.ports.push(port),
                 Err(error) => {
                     this.close().await;
@@ -61,25 +99,16 @@ impl ServicePorts {
     }
 
     /// Keeps them open until the service finishes.
-    pub(super) fn close_when_finished(self, vm: &Vm, service: &str) {
+    pub(crate) fn close_when_finished(self, session: Arc<Session>, service: String) {
         let Self { ports, open } = self;
         if !ports.is_empty() {
             // The waiting task must not keep the VM alive.
-            let session = vm.shared_session();
-            let service = service.to_owned();
             tokio::spawn(async move {
                 finished(&session, &service).await;
                 drop(open);
             });
         }
     }
-}
-
-/// Returns the ports that this program has published for a service.
-pub(super) fn ports_of(vm: &Vm, service: &str) -> Vec<PublishedPort> {
-    let mut ports = vm.ports().list();
-    ports.retain(|port| port.service() == Some(service));
-    ports
 }
 
 /// Waits until a service finishes or the link is lost.

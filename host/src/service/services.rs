@@ -1,22 +1,16 @@
 use std::collections::BTreeSet;
 
 use vmcell_wire::{
-    Event, FailureKind, Outcome, Request, Stage,
+    FailureKind, Outcome, Request, Stage,
     service::{ServiceRequest, StartService, is_valid_name},
 };
 
 use super::{
-    Service, ServiceCounts, ServiceError, ServiceSpec, ServiceStatus, order,
-    published::ServicePorts,
+    NewPorts, Service, ServiceCounts, ServiceError, ServiceSpec, ServiceStatus,
+    list::{self, ListError},
+    order,
 };
-use crate::{
-    error::Error,
-    port::{PortMapping, PublishedPort},
-    random::random_bytes,
-    result_budget::ResultBudget,
-    session::StreamEvent,
-    vm::Vm,
-};
+use crate::{error::Error, port::PortMapping, random::random_bytes, vm::Vm};
 
 /// The services of a VM: see [`service`](crate::service).
 #[derive(Clone, Debug)]
@@ -166,38 +160,18 @@ impl Services {
     /// # Cancel safety
     /// Cancel safe.
     pub async fn list(&self) -> Result<Vec<ServiceStatus>, Error> {
-        let mut list: Vec<ServiceStatus> = Vec::new();
-        let mut budget = ResultBudget::new(
-            "the list of services",
-            Self::MAX_LISTED,
-            // A status has a few hundred bytes of text.
-            usize::MAX,
-            "name a service",
-        );
-        loop {
-            let after = list.last().map_or("", |last| last.name.as_str());
-            let request = Request::Service(ServiceRequest::List { after });
-            let mut stream = self.vm.open(&request)?;
-            let before = list.len();
-            loop {
-                match self.vm.explained(stream.next().await).await? {
-                    StreamEvent::Listed(entry) => {
-                        let status = match entry.event() {
-                            Event::Service(state) => ServiceStatus::from_wire(&state),
-                            _ => None,
-                        };
-                        budget.add(0)?;
-                        list.push(status.ok_or_else(Error::unexpected_reply)?);
-                    }
-                    StreamEvent::Closed(closing) => match closing.outcome() {
-                        Outcome::EndOfList { more: false } => return Ok(list),
-                        Outcome::EndOfList { more: true } if list.len() > before => break,
-                        _ => return Err(Error::unexpected_reply()),
-                    },
-                    _ => return Err(Error::unexpected_reply()),
-                }
-            }
+        let listed = list::list(self.vm.session()).await;
+        let mut list = match listed {
+            Ok(list) => list,
+            Err(ListError::Open(error)) => return Err(self.vm.open_error(error)),
+            Err(ListError::Link(error)) => return Err(self.vm.explain(error).await),
+            Err(ListError::Guest(error)) => return Err(error),
+        };
+        if !list.is_empty() {
+            let ports = self.vm.service_ports().await;
+            list.iter_mut().for_each(|status| status.add_ports(&ports));
         }
+        Ok(list)
     }
 
     /// Returns the number of services.
@@ -223,25 +197,38 @@ impl Services {
     ) -> Result<Service, Error> {
         let bytes = validate(name, spec)?;
         let service = self.handle(name);
-        let mut to_publish = spec.published().to_vec();
-        let open = service.ports();
-        if !open.is_empty() {
-            match service.status().await {
-                Ok(status) if !status.phase.is_finished() => {
-                    to_publish.retain(|mapping| !open.iter().any(|port| matches(port, *mapping)));
-                }
-                // The service has finished: its ports are about to be closed
-                // anyway.
-                _ => service.close_ports().await,
+        let ports = match spec.published() {
+            [] => None,
+            ports => Some(self.publish(&service, ports).await?),
+        };
+        let started = self.request_start(name, spec, &bytes, if_running).await;
+        match (started, ports) {
+            (Ok(()), Some(ports)) => ports.close_when_finished(&self.vm, name).await?,
+            (Err(error), Some(ports)) => {
+                ports.close().await;
+                return Err(error);
             }
+            (started, None) => started?,
         }
-        let ports = ServicePorts::publish(&self.vm, name, &to_publish).await?;
-        if let Err(error) = self.request_start(name, spec, &bytes, if_running).await {
-            ports.close().await;
-            return Err(error);
-        }
-        ports.close_when_finished(&self.vm, name);
         Ok(service)
+    }
+
+    /// Publishes the ports of a service that is about to be started, unless it runs and has
+    /// them.
+    async fn publish(&self, service: &Service, ports: &[PortMapping]) -> Result<NewPorts, Error> {
+        let mut to_publish = ports.to_vec();
+        match service.status().await {
+            Ok(status) if !status.phase.is_finished() => {
+                to_publish
+                    .retain(|port| !status.published.iter().any(|open| matches(*open, *port)));
+            }
+            // The service has finished: its ports are about to be closed
+            // anyway.
+            Ok(_) => service.close_ports().await,
+            Err(Error::Service(ServiceError::Unknown { .. })) => {}
+            Err(error) => return Err(error),
+        }
+        self.vm.publish_for(service.name(), &to_publish).await
     }
 
     async fn request_start(
@@ -334,9 +321,9 @@ fn start_order(services: &[(String, ServiceSpec)]) -> Result<Vec<usize>, Error> 
 }
 
 /// Returns whether a published port is the one that the mapping asks for.
-fn matches(port: &PublishedPort, mapping: PortMapping) -> bool {
-    let same_host = mapping.host.is_none_or(|host| host == port.host_port());
-    same_host && port.guest_port() == mapping.guest
+fn matches(open: PortMapping, mapping: PortMapping) -> bool {
+    let same_host = mapping.host.is_none() || mapping.host == open.host;
+    same_host && open.guest == mapping.guest
 }
 
 /// Checks a name and a spec, and returns the encoded spec.

@@ -126,9 +126,10 @@ impl ServiceSpec {
     /// the service until it finishes. Can be called several times. If the port
     /// of this machine is not available, nothing is started.
     ///
-    /// The program that starts the service publishes the port, which is closed
-    /// when that program ends or drops its last handle of the VM. Ports are
-    /// ignored when two specs are [compared](super::Services::ensure_started).
+    /// The program that owns the VM publishes the port, also if a program starts the
+    /// service that is [attached](crate::Vm::attach): the port stays open when that one
+    /// ends. Ports are ignored when two specs are
+    /// [compared](super::Services::ensure_started).
     ///
     /// ```
     /// use vmcell::{Command, service::{Probe, ServiceSpec}};

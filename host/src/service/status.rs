@@ -2,8 +2,11 @@ use std::time::Duration;
 
 use vmcell_wire::service::{Phase, ServiceState, is_valid_name};
 
-use super::FailureReason;
-use crate::process::{Exit, KeptOutput};
+use super::{FailureReason, published::ServicePort};
+use crate::{
+    port::PortMapping,
+    process::{Exit, KeptOutput},
+};
 
 /// The status of a service. It contains no values of the environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +27,9 @@ pub struct ServiceStatus {
     pub last_exit: Option<Exit>,
     /// Which bytes of its log can still be read.
     pub log: KeptOutput,
+    /// Its [published](super::ServiceSpec::publish) ports: those of this machine, and
+    /// those of the guest.
+    pub published: Vec<PortMapping>,
 }
 
 /// The phase of a service in its life cycle: see the [module](super).
@@ -122,7 +128,14 @@ impl ServiceStatus {
             restarts: state.restarts,
             last_exit: state.last_exit.as_ref().map(Exit::from_wire),
             log: KeptOutput::from_wire(state.log),
+            published: Vec::new(),
         })
+    }
+
+    /// Adds its published ports.
+    pub(super) fn add_ports(&mut self, ports: &[ServicePort]) {
+        let own = ports.iter().filter(|port| port.service == self.name);
+        self.published = own.map(ServicePort::mapping).collect();
     }
 }
 

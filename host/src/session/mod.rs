@@ -47,7 +47,7 @@ use std::{
 };
 
 use tokio::{
-    sync::{Notify, watch},
+    sync::{Mutex, Notify, watch},
     task::AbortHandle,
 };
 use vmcell_wire::{Capabilities, Renew, Request, WireError, encode};
@@ -105,6 +105,8 @@ struct Shared {
     refuses_while_paused: AtomicBool,
     /// How many bytes were read from its links.
     received_bytes: AtomicU64,
+    /// The traffic of those who only look at the VM.
+    unnoticed: Mutex<LinkTraffic>,
 }
 
 /// Prints no contents: unsent bytes may be secrets, such as environments, input
@@ -197,6 +199,7 @@ impl Session {
             pauses: Pauses::default(),
             refuses_while_paused: AtomicBool::new(false),
             received_bytes: AtomicU64::new(0),
+            unnoticed: Mutex::default(),
         });
         let is_dialled = link.is_dialled();
         let supervisor = LinkSupervisor {
@@ -249,6 +252,22 @@ impl Session {
             received: self.shared.received_bytes.load(Ordering::Relaxed),
             sent: self.shared.outgoing.written_bytes(),
         }
+    }
+
+    /// Returns how much of the [traffic](Self::traffic) shows that somebody uses the VM.
+    /// `None` as long as somebody looks at it.
+    pub(crate) fn noticed_traffic(&self) -> Option<LinkTraffic> {
+        let unnoticed = self.shared.unnoticed.try_lock().ok()?;
+        Some(self.traffic() - *unnoticed)
+    }
+
+    /// Carries out something that does not count as a use of the VM.
+    pub(crate) async fn unnoticed<T>(&self, doing: impl Future<Output = T>) -> T {
+        let mut unnoticed = self.shared.unnoticed.lock().await;
+        let before = self.traffic();
+        let done = doing.await;
+        *unnoticed += self.traffic() - before;
+        done
     }
 
     /// Returns whether the VM is paused, and for how long it was.

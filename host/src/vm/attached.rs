@@ -109,7 +109,7 @@ pub(super) async fn attach(id: &str) -> Result<Vm, Error> {
         console: Console::default(),
         baseline: Arc::default(),
         file_permits: Arc::new(Semaphore::new(Vm::FILE_PERMITS)),
-        ports: crate::port::PublishedPorts::default(),
+        ports: Arc::default(),
         network: None,
         metrics: None,
         #[cfg(feature = "terminal")]

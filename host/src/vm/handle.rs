@@ -88,7 +88,7 @@ pub(super) struct Shared {
     pub(super) baseline: Arc<BaselineSlot>,
     /// Permits for requests on files.
     pub(super) file_permits: Arc<Semaphore>,
-    pub(super) ports: PublishedPorts,
+    pub(super) ports: Arc<PublishedPorts>,
     /// `None` if another program owns the VM.
     pub(super) network: Option<OwnNetwork>,
     /// `None` if another program owns the VM, or if it has no metrics.

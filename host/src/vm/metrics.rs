@@ -19,9 +19,10 @@ const END_TIMEOUT: Duration = Duration::from_secs(5);
 const NOT_MEASURED: &str = "the VM has no metrics: its VMM cannot be seen in /proc";
 
 impl Vm {
-    /// Returns how many bytes were received and sent on its link.
-    pub(crate) fn link_traffic(&self) -> LinkTraffic {
-        self.shared.session.traffic()
+    /// Returns how many bytes were received and sent on its link by those who use it. `None`
+    /// as long as somebody looks at it.
+    pub(crate) fn link_traffic(&self) -> Option<LinkTraffic> {
+        self.shared.session.noticed_traffic()
     }
 
     /// Returns what the VM has used of this machine: processor, memory, disk and link. See

@@ -22,6 +22,7 @@ mod power_off;
 mod requests;
 mod restore;
 mod saving;
+mod service_ports;
 mod snapshot;
 mod standstill;
 mod start;
@@ -37,4 +38,5 @@ pub use info::{VmDetails, VmInfo, VmStatus};
 pub use pause::WhilePaused;
 pub use state::VmState;
 
+pub(crate) use service_ports::count_services;
 pub(crate) use stream::VmStream;

@@ -39,7 +39,7 @@ impl Vm {
             facts: None,
             baseline: Arc::default(),
             file_permits: Arc::new(Semaphore::new(Vm::FILE_PERMITS)),
-            ports: crate::port::PublishedPorts::default(),
+            ports: Arc::default(),
             network: None,
             metrics: None,
             #[cfg(feature = "terminal")]

@@ -1,6 +1,12 @@
 //! Starts a VM from its configuration and waits until its agent answers.
 
-use std::{any::Any, borrow::Cow, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    any::Any,
+    borrow::Cow,
+    path::PathBuf,
+    sync::{Arc, Weak},
+    time::Duration,
+};
 
 use tokio::{
     net::{UnixListener, UnixStream},
@@ -35,6 +41,7 @@ use crate::{
     link::LinkChoice,
     metrics::{DiskFile, MetricsHistory, Sampler},
     network::{Network, OwnNetwork},
+    port::PublishedPorts,
     random::random_bytes,
     run_folder::{RunFolder, sweep},
     session::{Address, Link, LinkError, Route, Session},
@@ -211,6 +218,7 @@ fn start_driver(
     let (state_sender, state) = watch::channel(VmState::Running);
     let killer = vmm.killer();
     let baseline = Arc::new(BaselineSlot::default());
+    let ports = Arc::new(PublishedPorts::default());
     // Nobody sees an unlisted VM, and what is no VM has more processes than one.
     let has_metrics = attach_socket.is_some() && started_vm.acceleration.is_some();
     let metrics = has_metrics.then(|| {
@@ -225,6 +233,7 @@ fn start_driver(
                 requests: requests.downgrade(),
                 facts: started_vm.facts.clone(),
                 network: started_vm.network.handle(),
+                ports: Arc::downgrade(&ports),
                 metrics: metrics.clone(),
             };
             socket.serve(summary, baseline.clone(), session.clone(), vm)
@@ -270,7 +279,7 @@ fn start_driver(
         console,
         baseline,
         file_permits: Arc::new(Semaphore::new(Vm::FILE_PERMITS)),
-        ports: crate::port::PublishedPorts::default(),
+        ports,
         network: Some(network),
         metrics,
         #[cfg(feature = "terminal")]
@@ -284,6 +293,7 @@ struct DriverHandle {
     requests: mpsc::WeakUnboundedSender<DriverRequest>,
     facts: VmFacts,
     network: Network,
+    ports: Weak<PublishedPorts>,
     metrics: Option<Arc<MetricsHistory>>,
 }
 
@@ -303,7 +313,8 @@ impl OwnedVm for DriverHandle {
             | ControlRequest::NetworkLog
             | ControlRequest::SwitchDisk
             | ControlRequest::Metrics
-            | ControlRequest::FlushMetrics => return None,
+            | ControlRequest::FlushMetrics
+            | ControlRequest::Services => return None,
             ControlRequest::Stop => DriverRequest::Stop,
             ControlRequest::Kill => DriverRequest::Kill,
             ControlRequest::Pause => change(Change::Pause(WhilePaused::Wait)),
@@ -317,6 +328,10 @@ impl OwnedVm for DriverHandle {
 
     fn network(&self) -> &Network {
         &self.network
+    }
+
+    fn ports(&self) -> Option<Arc<PublishedPorts>> {
+        self.ports.upgrade()
     }
 
     fn metrics(&self) -> Option<&MetricsHistory> {

@@ -1,6 +1,6 @@
 //! Commands that run in a workspace.
 
-use super::{CommandRecord, Workspace, WorkspaceState};
+use super::{CommandRecord, Workspace, WorkspaceError, WorkspaceState};
 use crate::{
     error::Error,
     on_thread::on_thread,
@@ -33,9 +33,12 @@ impl Workspace {
     /// # Cancel safety
     /// If the future is dropped, nothing runs.
     pub async fn exec_stream(&self, command: Command) -> Result<ExecStream, Error> {
-        let vm = match self.info().await?.state {
-            WorkspaceState::Paused => self.start().await?,
-            _ => self.vm().await?,
+        let vm = match self.vm().await {
+            Err(Error::Workspace(WorkspaceError::State {
+                state: WorkspaceState::Paused,
+                ..
+            })) => self.start().await?,
+            vm => vm?,
         };
         let command = self.prepare(command).await?;
         let (history, recorded) = (self.folder().history(), command.clone());

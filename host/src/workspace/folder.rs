@@ -130,6 +130,11 @@ impl Folder {
         FileLock::is_held(&self.owner_lock()).unwrap_or(false)
     }
 
+    /// Returns whether somebody is changing it.
+    pub(super) fn is_being_changed(&self) -> bool {
+        FileLock::is_held(&self.changes_lock()).unwrap_or(false)
+    }
+
     pub(super) fn layer(&self, number: u32) -> PathBuf {
         self.path.join(LAYERS).join(format!("{number}.qcow2"))
     }

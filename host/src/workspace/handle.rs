@@ -4,9 +4,12 @@ use super::{
     folder::Folder,
     locked::Locked,
     record::PauseRecord,
+    services,
     timestamp::Timestamp,
 };
-use crate::{Vm, error::Error, on_thread::on_thread, snapshot::SnapshotOptions};
+use crate::{
+    Vm, error::Error, on_thread::on_thread, snapshot::SnapshotOptions, vm::count_services,
+};
 
 /// A workspace: see [`workspace`](crate::workspace).
 ///
@@ -97,6 +100,13 @@ impl Workspace {
     /// # Cancel safety
     /// Cancel safe.
     pub async fn info(&self) -> Result<WorkspaceInfo, Error> {
+        let mut info = self.recorded_info().await?;
+        services::add_counts(std::slice::from_mut(&mut info)).await;
+        Ok(info)
+    }
+
+    /// As [`info`](Self::info), without what only its VM knows.
+    pub(super) async fn recorded_info(&self) -> Result<WorkspaceInfo, Error> {
         let (this, missing) = (self.clone(), self.not_found());
         on_thread("read the workspace", move || {
             let record = this.folder().read()?.ok_or(missing)?;
@@ -145,8 +155,15 @@ impl Workspace {
     /// # Cancel safety
     /// Cancel safe.
     pub async fn vm(&self) -> Result<Vm, Error> {
-        let info = self.info().await?;
-        match info.state {
+        let mut state = self.recorded_info().await?.state;
+        if state == WorkspaceState::Running {
+            if let Some(vm) = self.attach().await? {
+                return Ok(vm);
+            }
+            // Somebody is about to start it or to end it.
+            state = self.lock().await?.state();
+        }
+        match state {
             WorkspaceState::Running => Vm::attach(&self.id).await,
             state => Err(self.wrong_state(state, "running: start it first").into()),
         }
@@ -160,7 +177,7 @@ impl Workspace {
     /// # Cancel safety
     /// Cancel safe.
     pub async fn touch(&self) -> Result<(), Error> {
-        self.info().await?;
+        self.recorded_info().await?;
         self.folder().touch();
         Ok(())
     }
@@ -198,6 +215,8 @@ impl Workspace {
         let vm = Vm::attach(&self.id).await?;
         // Of an earlier attempt.
         locked.folder.remove_memory();
+        let services = count_services(&self.id).await.unwrap_or_default();
+        let ports = vm.service_ports().await;
         locked.set_ending(true)?;
         let options = SnapshotOptions::new().leave_disk(true);
         let saved = vm.snapshot_with(locked.folder.memory(), options).await;
@@ -210,6 +229,8 @@ impl Workspace {
         locked.record.pause = Some(PauseRecord {
             began: Timestamp::now(),
             is_automatic,
+            services: services.total,
+            ports,
         });
         locked.write()
     }
@@ -299,7 +320,7 @@ impl Workspace {
         update.check()?;
         let mut locked = self.lock().await?;
         let this = self.clone();
-        on_thread("change the workspace", move || {
+        let changing = on_thread("change the workspace", move || {
             let record = &mut locked.record;
             let lock = this.workspaces.lock()?;
             if let Some(name) = update.new_name() {
@@ -309,8 +330,10 @@ impl Workspace {
             locked.write()?;
             drop(lock);
             Ok(this.workspaces.info(locked.record.clone()))
-        })
-        .await
+        });
+        let mut info = changing.await?;
+        services::add_counts(std::slice::from_mut(&mut info)).await;
+        Ok(info)
     }
 
     pub(super) fn wrong_state(

@@ -10,7 +10,7 @@ use super::{
     record::{OWNER_DIED, Record, SnapshotRecord},
     timestamp::Timestamp,
 };
-use crate::network::NetworkPolicy;
+use crate::{network::NetworkPolicy, service::ServiceCounts};
 
 /// A workspace as it is listed.
 #[derive(Clone, Debug)]
@@ -52,6 +52,9 @@ pub struct WorkspaceInfo {
     pub is_newly_paused: bool,
     /// How many commands its history has.
     pub command_count: u64,
+    /// How many services its VM has. Those of one that is paused do not run. `None` if its
+    /// VM does not answer.
+    pub services: Option<ServiceCounts>,
     /// How often it was reset.
     pub reset_count: u64,
     /// When it was reset.
@@ -64,6 +67,8 @@ pub struct WorkspaceInfo {
 pub struct WorkspaceSeed {
     /// The folder or archive; `None` if it began empty.
     pub path: Option<PathBuf>,
+    /// Whether it was an archive.
+    pub is_archive: bool,
     /// The number of entries that were copied.
     pub entries: u64,
     /// The size of their files in bytes.
@@ -86,7 +91,9 @@ pub struct WorkspaceSnapshot {
 impl WorkspaceInfo {
     pub(super) fn new(record: Record, folder: &Folder) -> Self {
         let last_activity = folder.last_activity(&record);
-        let state = match record.run.is_some() && folder.is_owned() {
+        // Until its end is recorded, nobody else can change it.
+        let is_running = || folder.is_owned() || folder.is_being_changed();
+        let state = match record.run.is_some() && is_running() {
             true => WorkspaceState::Running,
             false if record.pause.is_some() => WorkspaceState::Paused,
             false => WorkspaceState::Stopped,
@@ -95,6 +102,15 @@ impl WorkspaceInfo {
             (WorkspaceState::Stopped, Some(_), _) => Some(OWNER_DIED.to_owned()),
             (WorkspaceState::Stopped, None, Some(end)) => Some(end.reason),
             _ => None,
+        };
+        let services = match (state, &record.pause) {
+            // Its VM is asked.
+            (WorkspaceState::Running, _) => None,
+            (_, Some(pause)) => Some(ServiceCounts {
+                total: pause.services,
+                running: 0,
+            }),
+            (_, None) => Some(ServiceCounts::default()),
         };
         Self {
             id: record.id,
@@ -108,6 +124,7 @@ impl WorkspaceInfo {
             network: record.specification.network,
             seed: WorkspaceSeed {
                 path: record.seed.path,
+                is_archive: record.seed.is_archive,
                 entries: record.seed.entries,
                 bytes: record.seed.bytes,
             },
@@ -119,6 +136,7 @@ impl WorkspaceInfo {
             paused: record.pause.map(|pause| pause.began.time()),
             is_newly_paused: false,
             command_count: folder.history().count(),
+            services,
             reset_count: record.reset_count,
             last_reset: record.last_reset.map(Timestamp::time),
         }

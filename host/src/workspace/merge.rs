@@ -192,6 +192,8 @@ mod tests {
         locked.record.pause = Some(PauseRecord {
             began: Timestamp::now(),
             is_automatic: false,
+            services: 0,
+            ports: Vec::new(),
         });
         let locked = shorten_chain(locked).await.unwrap();
         let locked = make_room(locked).await.unwrap();

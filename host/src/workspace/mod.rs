@@ -52,6 +52,7 @@ mod new;
 mod record;
 mod running;
 mod seed;
+mod services;
 mod snapshots;
 mod specification;
 mod state;

@@ -13,6 +13,7 @@ use super::{
     specification::Specification,
     timestamp::Timestamp,
 };
+use crate::service::ServicePort;
 
 /// What is written down about a workspace: all of it, in one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,6 +68,8 @@ pub(super) struct SeedRecord {
     /// The folder or archive; `None` if it began empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) path: Option<std::path::PathBuf>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) is_archive: bool,
     #[serde(default)]
     pub(super) entries: u64,
     #[serde(default)]
@@ -97,6 +100,12 @@ pub(super) struct PauseRecord {
     /// Whether it was paused because nobody used it.
     #[serde(default)]
     pub(super) is_automatic: bool,
+    /// How many services it has.
+    #[serde(default)]
+    pub(super) services: usize,
+    /// The ports of its services, which are published again when it is resumed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) ports: Vec<ServicePort>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -127,6 +136,7 @@ impl Record {
             specification,
             seed: SeedRecord {
                 path: None,
+                is_archive: false,
                 entries: 0,
                 bytes: 0,
             },

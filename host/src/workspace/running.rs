@@ -12,6 +12,7 @@ use super::{
     locked::Locked,
     merge::shorten_chain,
     record::{Record, RunRecord},
+    services,
 };
 use crate::{
     Vm,
@@ -38,13 +39,16 @@ pub(super) async fn start(locked: Locked) -> Result<Running, Error> {
     let pause = locked.record.pause.take();
     locked.write()?;
     let vm = builder(&locked.folder, &locked.record);
-    let vm = match pause {
+    let vm = match &pause {
         Some(_) => vm.snapshot(locked.folder.memory()),
         None => vm,
     };
     match vm.start().await {
         Ok(vm) => {
             locked.folder.remove_memory();
+            if let Some(pause) = pause {
+                services::publish_again(&vm, &pause.ports).await;
+            }
             Running::new(vm, locked, run)
         }
         Err(error) => {
@@ -113,15 +117,18 @@ async fn watch(
     workspace: Workspace,
     change: &mut Option<JoinHandle<()>>,
 ) -> VmEnd {
-    let mut traffic = vm.link_traffic();
+    let mut known_traffic = None;
     loop {
-        if traffic != vm.link_traffic() {
-            traffic = vm.link_traffic();
+        let traffic = vm.link_traffic();
+        if traffic.is_some() && traffic != known_traffic {
+            known_traffic = traffic;
             folder.touch();
         }
         let wait = match deadlines::due_now(folder) {
             None => return vm.ended().await,
             Some(Err(wait)) => wait,
+            // It is not known whether somebody uses it.
+            Some(Ok(Due::Pause)) if traffic.is_none() => LEAST_WAIT,
             Some(Ok(due)) => {
                 let workspace = workspace.clone();
                 let changing = change.insert(tokio::spawn(async move {

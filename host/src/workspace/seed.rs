@@ -47,6 +47,7 @@ impl Seed {
         let pushed = push.run().await?;
         Ok(SeedRecord {
             path: Some(self.path),
+            is_archive: self.is_archive,
             entries: pushed.entries,
             bytes: pushed.bytes,
         })

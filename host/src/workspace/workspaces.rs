@@ -12,7 +12,7 @@ use rustix::process::geteuid;
 use super::{
     Keeper, NewWorkspace, Workspace, WorkspaceError, WorkspaceInfo, create, folder::Folder,
     id::is_id, keeper_messages::KeeperTask, lock::FileLock, locked::Locked, record::Record,
-    running,
+    running, services,
 };
 use crate::{Vm, error::Error, locate, on_thread::on_thread};
 
@@ -189,6 +189,7 @@ impl Workspaces {
         let last = fs::metadata(&listed).and_then(|metadata| metadata.modified());
         let now = SystemTime::now();
         let mut list = self.list_unmarked().await?;
+        services::add_counts(&mut list).await;
         for info in &mut list {
             // Those before the first list are new.
             let is_new = |paused| last.as_ref().map_or(true, |last| paused >= *last);

@@ -26,7 +26,7 @@ const KEEP: &str = "keepers::keep_a_workspace";
 
 impl Store {
     /// Workspaces with a keeper.
-    fn kept() -> Self {
+    pub(crate) fn kept() -> Self {
         let store = Self::new();
         let keeper = Keeper::new(std::env::current_exe().unwrap());
         let keeper = keeper.arg("--exact").arg(KEEP).arg("--nocapture");

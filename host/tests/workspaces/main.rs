@@ -5,6 +5,7 @@ mod keepers;
 mod layers;
 mod lifecycle;
 mod pauses;
+mod services;
 mod snapshots;
 
 use tempfile::TempDir;
