@@ -121,6 +121,10 @@ pub(super) struct CreateArguments {
     /// .tgz or .tar.zst archive.
     #[arg(long, value_name = "PATH")]
     pub(super) seed_path: Option<PathBuf>,
+    /// Start it from a template of ENVIRONMENT, in a fraction of the time of a
+    /// boot. The first one makes the template.
+    #[arg(long)]
+    pub(super) warm: bool,
     /// Number of virtual CPUs.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(super) vcpu_count: u32,

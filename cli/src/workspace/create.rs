@@ -35,6 +35,7 @@ fn new_workspace(arguments: CreateArguments) -> anyhow::Result<NewWorkspace> {
         .environment(arguments.environment.to_string_lossy())
         .vcpus(arguments.vcpu_count)
         .memory_mib(arguments.mem_mib)
+        .warm(arguments.warm)
         .pause_when_idle(Duration::from_secs(arguments.idle_seconds))
         .lifetime(Duration::from_secs(arguments.ttl_seconds));
     if let Some(name) = arguments.name {

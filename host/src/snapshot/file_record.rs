@@ -22,14 +22,13 @@ pub(super) struct FileRecord {
 }
 
 /// Identifies the contents of a file on one machine, without reading them: a write
-/// changes the times.
+/// changes its time. The time of a change of its metadata does not count, because a
+/// workspace gives its image another name, which changes that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct FileIdentity {
     device: u64,
     inode: u64,
     modified_ns: i128,
-    changed_ns: i128,
 }
 
 impl FileRecord {
@@ -65,13 +64,11 @@ impl FileRecord {
 
 impl FileIdentity {
     fn of(metadata: &Metadata) -> Self {
-        let nanoseconds =
-            |seconds: i64, rest: i64| i128::from(seconds) * 1_000_000_000 + i128::from(rest);
+        let seconds = i128::from(metadata.mtime());
         Self {
             device: metadata.dev(),
             inode: metadata.ino(),
-            modified_ns: nanoseconds(metadata.mtime(), metadata.mtime_nsec()),
-            changed_ns: nanoseconds(metadata.ctime(), metadata.ctime_nsec()),
+            modified_ns: seconds * 1_000_000_000 + i128::from(metadata.mtime_nsec()),
         }
     }
 }

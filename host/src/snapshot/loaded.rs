@@ -73,6 +73,20 @@ impl LoadedSnapshot {
     }
 }
 
+impl LoadedSnapshot {
+    /// The same without its disk, for a VM that has a disk with the same contents.
+    pub(crate) fn without_disk(&self) -> Self {
+        let mut machine = self.machine.clone();
+        machine
+            .parts
+            .retain(|(part, _)| part.kind != PartKind::Layer);
+        Self {
+            guest: self.guest.clone(),
+            machine,
+        }
+    }
+}
+
 /// What the manifest of a snapshot says.
 #[derive(Debug)]
 pub(crate) struct Summary {

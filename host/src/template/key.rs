@@ -20,14 +20,12 @@ impl KeyParts {
         let path = path.canonicalize()?;
         let metadata = fs::metadata(&path)?;
         let identity = format!(
-            "{}-{}-{}-{}.{}-{}.{}",
+            "{}-{}-{}-{}.{}",
             metadata.dev(),
             metadata.ino(),
             metadata.len(),
             metadata.mtime(),
-            metadata.mtime_nsec(),
-            metadata.ctime(),
-            metadata.ctime_nsec()
+            metadata.mtime_nsec()
         );
         self.add(name, path.as_os_str().as_encoded_bytes());
         self.add(name, identity.as_bytes());

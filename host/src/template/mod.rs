@@ -35,6 +35,7 @@
 
 mod builder;
 mod cache;
+mod disk_copy;
 mod flatten;
 mod info;
 mod key;
@@ -141,13 +142,18 @@ impl Template {
     pub async fn start_with(&self, change: impl Fn(VmBuilder) -> VmBuilder) -> Result<Vm, Error> {
         match change(self.vm()).start().await {
             Err(Error::Snapshot(SnapshotError::Differs { what, .. })) => {
-                tracing::info!(what, template = self.name(), "making the template again");
-                let loaded = self.shared.builder.make_again(&self.shared.name).await?;
-                *self.loaded() = loaded;
+                self.make_again(what).await?;
                 change(self.vm()).start().await
             }
             started => started,
         }
+    }
+
+    async fn make_again(&self, changed: &str) -> Result<(), Error> {
+        tracing::info!(changed, template = self.name(), "making the template again");
+        let loaded = self.shared.builder.make_again(&self.shared.name).await?;
+        *self.loaded() = loaded;
+        Ok(())
     }
 
     /// Returns the templates of this user, by name.

@@ -12,9 +12,13 @@ use crate::{Vm, error::Error, on_thread::on_thread};
 
 /// Boots the VM of a new workspace, fills it, and writes its first record, with which it
 /// is there. If that fails, its folder is removed.
-pub(super) async fn create(locked: Locked, seed: Option<Seed>) -> Result<Running, Error> {
+pub(super) async fn create(
+    locked: Locked,
+    seed: Option<Seed>,
+    is_warm: bool,
+) -> Result<Running, Error> {
     let path = locked.folder.path().to_owned();
-    let created = fill(locked, seed).await;
+    let created = fill(locked, seed, is_warm).await;
     if created.is_err() {
         let removing = on_thread("remove the workspace", move || {
             fs::remove_dir_all(path).map_err(Error::host("remove the workspace"))
@@ -24,16 +28,8 @@ pub(super) async fn create(locked: Locked, seed: Option<Seed>) -> Result<Running
     created
 }
 
-async fn fill(mut locked: Locked, seed: Option<Seed>) -> Result<Running, Error> {
-    let (folder, record) = (locked.folder.clone(), locked.record.clone());
-    let making = on_thread("make the disk of the workspace", move || {
-        folder.link_image(&record.specification.image);
-        folder.create_layer(record.layers.top(), &record)
-    });
-    making.await?;
-    let vm = running::builder(&locked.folder, &locked.record)
-        .start()
-        .await?;
+async fn fill(mut locked: Locked, seed: Option<Seed>, is_warm: bool) -> Result<Running, Error> {
+    let vm = start_vm(&locked, is_warm).await?;
     match fill_vm(&mut locked, seed, &vm).await {
         Ok(run) => Running::new(vm, locked, run),
         Err(error) => {
@@ -41,6 +37,27 @@ async fn fill(mut locked: Locked, seed: Option<Seed>) -> Result<Running, Error> 
             Err(error)
         }
     }
+}
+
+/// Starts the VM on the first layer of its disk.
+async fn start_vm(locked: &Locked, is_warm: bool) -> Result<Vm, Error> {
+    let (folder, record) = (locked.folder.clone(), locked.record.clone());
+    let image = record.specification.image.clone();
+    folder.link_image(&image);
+    // It knows its files by where they are now.
+    let builder = running::builder(&folder, &record);
+    if is_warm {
+        let linked = folder.image(&record);
+        if let Some(vm) = builder.clone().start_warm(&image, &linked).await? {
+            folder.sync_layers()?;
+            return Ok(vm);
+        }
+    }
+    let making = on_thread("make the disk of the workspace", move || {
+        folder.create_layer(record.layers.top(), &record)
+    });
+    making.await?;
+    builder.start().await
 }
 
 async fn fill_vm(locked: &mut Locked, seed: Option<Seed>, vm: &Vm) -> Result<RunRecord, Error> {

@@ -17,9 +17,13 @@ pub(super) async fn start(request: KeeperRequest, locks: [OwnedFd; 2]) -> Result
     let [changes, owner] = locks.map(FileLock::from_descriptor);
     let folder = Folder::new(request.folder);
     match request.task {
-        KeeperTask::Create { record, seed } => {
+        KeeperTask::Create {
+            record,
+            seed,
+            is_warm,
+        } => {
             let locked = Locked::inherited(folder, *record, changes, owner);
-            create::create(locked, seed).await
+            create::create(locked, seed, is_warm).await
         }
         KeeperTask::Start => {
             let record = folder.read()?.ok_or_else(|| {

@@ -37,6 +37,8 @@ pub(super) enum KeeperTask {
     Create {
         record: Box<Record>,
         seed: Option<Seed>,
+        #[serde(default)]
+        is_warm: bool,
     },
 }
 

@@ -34,6 +34,7 @@ pub struct NewWorkspace {
     pub(super) labels: BTreeMap<String, String>,
     pub(super) specification: Specification,
     pub(super) lifetime: Option<Duration>,
+    pub(super) is_warm: bool,
     seed: Option<PathBuf>,
 }
 
@@ -57,6 +58,7 @@ impl NewWorkspace {
                 idle_seconds: None,
             },
             lifetime: None,
+            is_warm: false,
             seed: None,
         }
     }
@@ -126,6 +128,14 @@ impl NewWorkspace {
         self
     }
 
+    /// Whether to start it from a [template](crate::template) of the image, in a fraction
+    /// of the time of a boot. The first one makes the template. Where that is not possible,
+    /// it boots. Later starts boot from its disk.
+    pub fn warm(mut self, warm: bool) -> Self {
+        self.is_warm = warm;
+        self
+    }
+
     /// Fills `/workspace` with the contents of a folder, or of a `.tar`, `.tar.gz`, `.tgz`
     /// or `.tar.zst` archive, before the workspace is there.
     pub fn seed(mut self, path: impl Into<PathBuf>) -> Self {
@@ -140,6 +150,7 @@ impl NewWorkspace {
             labels: record.labels.clone(),
             specification: record.specification.clone(),
             lifetime: None,
+            is_warm: false,
             seed: None,
         }
     }

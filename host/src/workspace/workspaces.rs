@@ -92,14 +92,18 @@ impl Workspaces {
     /// If the future is dropped, there may or may not be a workspace. What was begun is
     /// removed by the next call.
     pub async fn create(&self, mut new: NewWorkspace) -> Result<Workspace, Error> {
-        let seed = new.check()?;
+        let (seed, is_warm) = (new.check()?, new.is_warm);
         let locked = self.add(new.into_record()?).await?;
         let id = locked.record.id.clone();
         match &self.keeper {
-            None => drop(create::create(locked, seed).await?),
+            None => drop(create::create(locked, seed, is_warm).await?),
             Some(keeper) => {
                 let record = Box::new(locked.record.clone());
-                let task = KeeperTask::Create { record, seed };
+                let task = KeeperTask::Create {
+                    record,
+                    seed,
+                    is_warm,
+                };
                 if let Err(error) = keeper.start(locked, task).await {
                     // A keeper that was killed could not do it.
                     self.remove_abandoned().await?;

@@ -7,6 +7,7 @@ mod lifecycle;
 mod pauses;
 mod services;
 mod snapshots;
+mod warm_starts;
 
 use tempfile::TempDir;
 use vmcell::{
