@@ -67,6 +67,13 @@ pub struct Boot<'a> {
     pub disk_is_persistent: bool,
 }
 
+/// The fields that follow a [`Boot`] in the file, if they are not the default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BootOptions {
+    /// Whether the agent grows the root's file system to the size of its device.
+    pub grow_root: bool,
+}
+
 /// How the agent connects to the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BootLink {
@@ -88,7 +95,19 @@ impl<'a> Boot<'a> {
     /// # Errors
     /// [`WireError::TooLarge`] if it would be too long.
     pub fn to_file(&self) -> Result<Vec<u8>, WireError> {
-        let boot = self.encode()?;
+        self.to_file_with(BootOptions::default())
+    }
+
+    /// Writes a boot file with options.
+    ///
+    /// # Errors
+    /// [`WireError::TooLarge`] if it would be too long.
+    pub fn to_file_with(&self, options: BootOptions) -> Result<Vec<u8>, WireError> {
+        let mut boot = self.encode()?;
+        if options != BootOptions::default() {
+            let options = postcard::to_allocvec(&options).map_err(|_| WireError::TooLarge)?;
+            boot.extend_from_slice(&options);
+        }
         let length = u32::try_from(boot.len()).map_err(|_| WireError::TooLarge)?;
         let mut file = MAGIC.to_vec();
         file.extend_from_slice(&BOOT_GENERATION.to_le_bytes());
@@ -106,6 +125,14 @@ impl<'a> Boot<'a> {
     /// # Errors
     /// [`BootFileError`]
     pub fn from_file(file: &'a [u8]) -> Result<Self, BootFileError> {
+        Self::from_file_with_options(file).map(|(boot, _)| boot)
+    }
+
+    /// Reads a boot file with its options. Ignores fields that are newer than this crate.
+    ///
+    /// # Errors
+    /// [`BootFileError`]
+    pub fn from_file_with_options(file: &'a [u8]) -> Result<(Self, BootOptions), BootFileError> {
         let rest = file
             .strip_prefix(&MAGIC)
             .ok_or(BootFileError::WithoutVersion)?;
@@ -122,8 +149,12 @@ impl<'a> Boot<'a> {
         let length = usize::try_from(u32::from_le_bytes(*length));
         let boot = length.ok().and_then(|length| rest.get(..length));
         let boot = boot.ok_or(BootFileError::Damaged)?;
-        let (boot, _newer) = postcard::take_from_bytes(boot).map_err(|_| BootFileError::Damaged)?;
-        Ok(boot)
+        let (boot, newer) = postcard::take_from_bytes(boot).map_err(|_| BootFileError::Damaged)?;
+        let options = postcard::take_from_bytes(newer);
+        Ok((
+            boot,
+            options.map_or_else(|_| BootOptions::default(), |(it, _)| it),
+        ))
     }
 
     /// Decodes the parameters alone, without the header of a boot file.

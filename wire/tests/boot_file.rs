@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used)]
 
 use proptest::prelude::*;
-use vmcell_wire::boot::{BOOT_FILE_MARKER, Boot, BootFileError, BootLink, MAX_BOOT_FILE};
+use vmcell_wire::boot::{
+    BOOT_FILE_MARKER, Boot, BootFileError, BootLink, BootOptions, MAX_BOOT_FILE,
+};
 
 const BOOT: Boot<'static> = Boot {
     boot_id: [1; 16],
@@ -38,6 +40,19 @@ fn generation_1() {
     let bytes = file(1, 1, &contents());
     assert_eq!(BOOT.to_file().unwrap(), bytes);
     assert_eq!(Boot::from_file(&bytes), Ok(BOOT));
+}
+
+#[test]
+fn generation_1_with_options() {
+    let options = BootOptions { grow_root: true };
+    let bytes = file(1, 1, &[&contents()[..], b"\x01"].concat());
+    assert_eq!(BOOT.to_file_with(options).unwrap(), bytes);
+    assert_eq!(Boot::from_file_with_options(&bytes), Ok((BOOT, options)));
+    // An older agent passes over them, and an older host has none.
+    assert_eq!(Boot::from_file(&bytes), Ok(BOOT));
+    let none = BootOptions::default();
+    let bytes = file(1, 1, &contents());
+    assert_eq!(Boot::from_file_with_options(&bytes), Ok((BOOT, none)));
 }
 
 #[test]

@@ -131,6 +131,10 @@ pub(super) struct CreateArguments {
     /// Memory of the VM in MiB, or with a suffix (m, g).
     #[arg(long, short, value_name = "N", default_value = "1024", value_parser = size::parse_mib)]
     pub(super) mem_mib: u32,
+    /// Size of the disk in MiB, or with a suffix (m, g). Default: that of the
+    /// image, which is also the least.
+    #[arg(long, value_name = "N", value_parser = size::parse_mib)]
+    pub(super) disk_mib: Option<u32>,
     /// User and group that commands run as, unless they have another, by name
     /// or number. /workspace belongs to them. Default: root.
     #[arg(long, value_name = "USER[:GROUP]")]

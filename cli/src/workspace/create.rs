@@ -38,6 +38,9 @@ fn new_workspace(arguments: CreateArguments) -> anyhow::Result<NewWorkspace> {
         .warm(arguments.warm)
         .pause_when_idle(Duration::from_secs(arguments.idle_seconds))
         .lifetime(Duration::from_secs(arguments.ttl_seconds));
+    if let Some(mib) = arguments.disk_mib {
+        new = new.disk_mib(mib);
+    }
     if let Some(name) = arguments.name {
         new = new.name(name);
     }

@@ -24,6 +24,7 @@ pub(super) fn as_json(info: &WorkspaceInfo) -> Value {
     object["stop_reason"] = json!(info.stop_reason);
     object["vcpu_count"] = info.vcpus.into();
     object["mem_mib"] = info.memory_mib.into();
+    object["disk_mib"] = info.disk_mib.into();
     object["network_policy"] = info.network.name().into();
     object["workspace_seed"] = seed_as_json(&info.seed);
     object["reset_count"] = info.reset_count.into();
@@ -110,6 +111,9 @@ pub(super) fn properties(info: &WorkspaceInfo) -> Vec<(&'static str, String)> {
         ("services", services(info)),
         ("resets", info.reset_count.to_string()),
     ];
+    if let Some(mib) = info.disk_mib {
+        properties.push(("disk", format!("{mib} MiB")));
+    }
     if let Some(time) = info.expires {
         properties.push(("expires", date(time)));
     }

@@ -46,6 +46,21 @@ pub fn create_child(
     child: impl AsRef<Path>,
     options: OpenOptions,
 ) -> Result<Layer, ImageError> {
+    create_child_of_size(base, child, 0, options)
+}
+
+/// Creates a child that is larger than its base, if `least_size` is: see [`create_child`].
+/// What is beyond the end of the base reads as zeros. The file system is as large as before.
+///
+/// # Errors
+///
+/// As for [`create_child`].
+pub fn create_child_of_size(
+    base: impl AsRef<Path>,
+    child: impl AsRef<Path>,
+    least_size: u64,
+    options: OpenOptions,
+) -> Result<Layer, ImageError> {
     let child = child.as_ref();
     let image = Image::open(base, options)?;
     if image.chain.count() >= MAX_LAYERS {
@@ -56,7 +71,7 @@ pub fn create_child(
         .canonicalize()
         .map_err(ImageError::write(child))?;
     let name = backing_name(&folder, &top.source.path)?;
-    let size = image.size().next_multiple_of(SECTOR);
+    let size = image.size().max(least_size).next_multiple_of(SECTOR);
 
     let file = NewFile::create(child)?;
     write_empty_layer(file.file(), size, Some((&name, top.format())))

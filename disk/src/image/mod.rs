@@ -52,7 +52,7 @@ mod writable;
 #[cfg(test)]
 mod tests;
 
-pub use child::create_child;
+pub use child::{create_child, create_child_of_size};
 pub use disk_image::Image;
 pub use error::{ImageDamage, ImageError};
 pub use flatten::{FlattenProgress, Flattened, flatten};

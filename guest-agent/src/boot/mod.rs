@@ -207,7 +207,7 @@ pub fn boot() -> Result<Booted, BootError> {
     mounts::mount_devices().map_err(kernel("mount /dev"))?;
     let console = Console::open();
     let file = stages::read_boot_file().map_err(kernel("read the boot file"))?;
-    let boot = Boot::from_file(&file)
+    let (boot, options) = Boot::from_file_with_options(&file)
         .map_err(|error| stage("read the boot file")(Cause::BootFile(error)))?;
     let random = stages::seed_random_generator(&boot.seed)
         .map_err(kernel("seed the random number generator"))?;
@@ -219,6 +219,9 @@ pub fn boot() -> Result<Booted, BootError> {
     let limits = SharedMemoryLimits::for_this_machine();
     mounts::mount_system_directories(&limits)
         .map_err(kernel("mount /proc, /sys, /run and others"))?;
+    if options.grow_root {
+        stages::grow_root(boot.root_device).map_err(kernel("grow the root's file system"))?;
+    }
     if let Err(errno) = limits.set_parameters() {
         console.error(format_args!(
             "shared memory, message queues and semaphores are not limited: {errno}"

@@ -2,7 +2,7 @@ use alloc::vec::Vec;
 
 use rustix::{
     fd::OwnedFd,
-    fs::{Mode, OFlags},
+    fs::{Mode, OFlags, SeekFrom},
     io::Errno,
 };
 use vmcell_wire::boot::{BOOT_FILE, MAX_BOOT_FILE};
@@ -36,6 +36,13 @@ pub(super) fn seed_random_generator(seed: &[u8; 32]) -> Result<OwnedFd, Errno> {
 /// as there is a link.
 pub(super) fn set_clock(wall_time_ns: u64) -> Result<(), Errno> {
     set_wall_clock(wall_time_ns.saturating_add(Moment::now().since_boot_ns()))
+}
+
+/// Grows the root's file system to the size of its device.
+pub(super) fn grow_root(device: &str) -> Result<(), Errno> {
+    let open = |path| rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
+    let size = rustix::fs::seek(open(device)?, SeekFrom::End(0))?;
+    sys::grow_file_system(&open("/")?, size)
 }
 
 pub(super) fn set_hostname(name: &str) -> Result<(), Errno> {

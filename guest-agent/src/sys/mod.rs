@@ -12,6 +12,7 @@ mod datagram;
 mod descriptors;
 mod entropy;
 mod fork;
+mod grow;
 mod kill;
 mod launch;
 mod limit;
@@ -42,6 +43,7 @@ pub(crate) use descriptors::{first_closed_stream, inherited, set_cloexec_on_all,
 pub(crate) use entropy::{add_entropy, reseed};
 pub use fork::exit_immediately;
 pub(crate) use fork::{exit, fork};
+pub(crate) use grow::grow_file_system;
 pub(crate) use kill::{signal_all_processes, signal_group, signal_process};
 pub(crate) use launch::{ChildPlan, Credentials, Launch, Launcher};
 pub(crate) use limit::{ResourceLimit, descriptor_limit, raise_descriptor_limit};

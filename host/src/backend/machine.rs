@@ -26,6 +26,8 @@ use crate::{
 pub struct Machine {
     pub(crate) id: String,
     pub(crate) root: Root,
+    /// The least size of the disk in bytes, to which its file system is grown.
+    pub(crate) disk_size: Option<u64>,
     pub(crate) vcpus: u32,
     pub(crate) memory_mib: u32,
     pub(crate) hostname: String,
@@ -195,8 +197,11 @@ impl Machine {
             link,
             disk_is_persistent: self.root.is_kept(),
         };
+        let options = boot::BootOptions {
+            grow_root: self.disk_size.is_some(),
+        };
         let file = boot
-            .to_file()
+            .to_file_with(options)
             .map_err(|error| Error::Invalid(error.to_string()))?;
         #[cfg(test)]
         let file = self
@@ -224,7 +229,9 @@ impl Machine {
             return Overlay::restore(saved, &self.scratch_folder, self.layer.as_deref());
         }
         match &self.root {
-            Root::Image(image) => Overlay::create(image, &self.scratch_folder),
+            Root::Image(image) => {
+                Overlay::create(image, self.disk_size.unwrap_or(0), &self.scratch_folder)
+            }
             Root::Directory(path) => Err(Error::Invalid(format!(
                 "a VM cannot boot from the directory {}: make an image of it, or choose the \
                  backend process",
@@ -253,6 +260,7 @@ impl Machine {
         Self {
             id: "0123".to_owned(),
             root: Root::Image("/image".into()),
+            disk_size: None,
             vcpus: 2,
             memory_mib: 256,
             hostname: "host".to_owned(),

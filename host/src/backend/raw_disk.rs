@@ -45,7 +45,11 @@ pub(super) fn fill_raw_disk(machine: &Machine, backend: &str, disk: &File) -> Re
         other => return Err(unsupported_root(other, backend)),
     };
     let (image, size) = open_image(image)?;
-    copy(&image, size, disk).map_err(Error::host("copy the image to the VM's disk"))
+    let copied = copy(&image, size, disk).and_then(|()| match machine.disk_size {
+        Some(larger) if larger > size => disk.set_len(larger),
+        _ => Ok(()),
+    });
+    copied.map_err(Error::host("copy the image to the VM's disk"))
 }
 
 /// The error for a root that the backend cannot boot from.

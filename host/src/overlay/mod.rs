@@ -51,12 +51,12 @@ impl BackingFile {
 }
 
 impl Overlay {
-    /// Creates an empty layer above `image`, in a file without a name in
-    /// `folder`.
-    pub(crate) fn create(image: &Path, folder: &Path) -> Result<Self, Error> {
+    /// Creates an empty layer above `image`, of at least this size, in a file without a
+    /// name in `folder`.
+    pub(crate) fn create(image: &Path, least_size: u64, folder: &Path) -> Result<Self, Error> {
         let (image, size) = open_image(image)?;
         let layer = tempfile::tempfile_in(folder);
-        Self::above(vec![BackingFile::raw(image)], size, layer)
+        Self::above(vec![BackingFile::raw(image)], size.max(least_size), layer)
     }
 
     /// Creates an empty layer above the layers of a saved VM.

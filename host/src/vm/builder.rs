@@ -42,6 +42,7 @@ pub struct VmBuilder {
     pub(super) template_key: Option<String>,
     pub(super) warm: bool,
     pub(super) backing_folders: Vec<PathBuf>,
+    pub(super) disk_mib: Option<u32>,
     pub(super) vcpus: u32,
     pub(super) memory_mib: u32,
     pub(super) hostname: Option<String>,
@@ -74,6 +75,7 @@ impl Default for VmBuilder {
             template_key: None,
             warm: false,
             backing_folders: Vec::new(),
+            disk_mib: None,
             vcpus: 1,
             memory_mib: 1024,
             hostname: None,
@@ -195,6 +197,18 @@ impl VmBuilder {
     /// many times.
     pub fn allow_backing(mut self, folder: impl Into<PathBuf>) -> Self {
         self.backing_folders.push(folder.into());
+        self
+    }
+
+    /// Sets the size of the disk in MiB; that of the image by default, which is also the
+    /// least. The file system is grown to it before the VM starts. What is not written takes
+    /// no space on this machine.
+    ///
+    /// A [disk](Self::disk) that is kept has the size with which it was
+    /// [made](crate::disk::image::create_child_of_size), and the file system is grown to
+    /// that. The backend `process` has no disk.
+    pub fn disk_mib(mut self, mib: u32) -> Self {
+        self.disk_mib = Some(mib);
         self
     }
 
@@ -393,6 +407,11 @@ impl VmBuilder {
                     .to_owned(),
             )),
         }
+    }
+
+    /// Returns the size of the disk in bytes.
+    pub(super) fn disk_size(&self) -> Option<u64> {
+        self.disk_mib.map(|mib| u64::from(mib) << 20)
     }
 
     pub(super) fn disk_root(&self) -> Option<Root> {

@@ -182,6 +182,7 @@ pub(super) fn restored_machine(
     Ok(Machine {
         id,
         root: root.unwrap_or(Root::Image(image.unwrap_or_default())),
+        disk_size: None,
         vcpus: guest.vcpus,
         memory_mib: guest.memory_mib,
         hostname: builder.hostname.clone().unwrap_or_else(own_name),

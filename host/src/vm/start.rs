@@ -522,6 +522,7 @@ fn machine_for(
     Ok(Machine {
         id,
         root: builder.root()?,
+        disk_size: builder.disk_size(),
         vcpus: builder.vcpus,
         memory_mib: builder.memory_mib,
         hostname: builder

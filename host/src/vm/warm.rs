@@ -70,10 +70,11 @@ impl VmBuilder {
         let mut parts = KeyParts::default();
         parts.add("vmcell", env!("CARGO_PKG_VERSION").as_bytes());
         let machine = format!(
-            "{} {} {} {acceleration} {} {:?}",
+            "{} {} {} {:?} {acceleration} {} {:?}",
             backend.name(),
             self.vcpus,
             self.memory_mib,
+            self.disk_mib,
             self.randomise_addresses,
             self.kernel_arguments
         );

@@ -15,7 +15,7 @@ use super::{
     record::{NEW, OWNER_DIED, Record},
 };
 use crate::{
-    disk::image::{Format, Image, Layer, OpenOptions, create_child, merge_layers},
+    disk::image::{Format, Image, Layer, OpenOptions, create_child_of_size, merge_layers},
     error::Error,
     snapshot::remove_whole,
 };
@@ -191,7 +191,10 @@ impl Folder {
             Some(layer) => self.layer(layer),
             None => self.image(record),
         };
-        create_child(below, self.layer(number), self.open_options(record))?;
+        let least_size = record.specification.disk_mib.unwrap_or(0);
+        let least_size = u64::from(least_size) << 20;
+        let layer = self.layer(number);
+        create_child_of_size(below, layer, least_size, self.open_options(record))?;
         self.sync_layers()
     }
 

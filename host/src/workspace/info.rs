@@ -32,6 +32,8 @@ pub struct WorkspaceInfo {
     pub vcpus: u32,
     /// The memory in MiB.
     pub memory_mib: u32,
+    /// The size of the disk in MiB, if it is another one than that of the image.
+    pub disk_mib: Option<u32>,
     /// What its programs reach.
     pub network: NetworkPolicy,
     /// How `/workspace` was filled.
@@ -121,6 +123,7 @@ impl WorkspaceInfo {
             stop_reason,
             vcpus: record.specification.vcpus,
             memory_mib: record.specification.memory_mib,
+            disk_mib: record.specification.disk_mib,
             network: record.specification.network,
             seed: WorkspaceSeed {
                 path: record.seed.path,

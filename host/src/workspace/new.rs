@@ -52,6 +52,7 @@ impl NewWorkspace {
                 image,
                 vcpus: 1,
                 memory_mib: 1024,
+                disk_mib: None,
                 user: None,
                 variables: BTreeMap::new(),
                 network: NetworkPolicy::off(),
@@ -91,6 +92,13 @@ impl NewWorkspace {
     /// Sets the memory in MiB.
     pub fn memory_mib(mut self, mib: u32) -> Self {
         self.specification.memory_mib = mib;
+        self
+    }
+
+    /// Sets the size of the disk in MiB; that of the image by default, which is also the
+    /// least. What is not written takes no space on this machine.
+    pub fn disk_mib(mut self, mib: u32) -> Self {
+        self.specification.disk_mib = Some(mib);
         self
     }
 

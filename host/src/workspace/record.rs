@@ -281,6 +281,7 @@ pub(super) mod tests {
             image: "base.ext4".into(),
             vcpus: 1,
             memory_mib: 128,
+            disk_mib: None,
             user: None,
             variables: BTreeMap::new(),
             network: NetworkPolicy::off(),

@@ -18,6 +18,9 @@ pub(super) struct Specification {
     pub(super) image: PathBuf,
     pub(super) vcpus: u32,
     pub(super) memory_mib: u32,
+    /// The size of the disk, if it is another one than that of the image.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) disk_mib: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) user: Option<String>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -34,12 +37,16 @@ pub(super) const WORKSPACE: &str = "/workspace";
 impl Specification {
     /// Returns the VM of a workspace, but for its id and its disk.
     pub(super) fn vm(&self) -> VmBuilder {
-        Vm::builder()
+        let vm = Vm::builder()
             .vcpus(self.vcpus)
             .memory_mib(self.memory_mib)
             .network(self.network.clone())
             // Over the other links, a VMM cannot go on in a new layer or save the VM.
-            .link(LinkKind::Serial)
+            .link(LinkKind::Serial);
+        match self.disk_mib {
+            Some(mib) => vm.disk_mib(mib),
+            None => vm,
+        }
     }
 
     /// Gives a command what the workspace has for all of them, unless it has its own.

@@ -11,7 +11,7 @@ use vmcell::{
 use crate::{Store, new, shell};
 
 /// Checks the file system of a disk.
-fn check(disk: &Disk) {
+pub(crate) fn check(disk: &Disk) {
     let folder = tempfile::tempdir().unwrap();
     let raw = folder.path().join("raw");
     let go_on = &mut |_| ControlFlow::Continue(());
