@@ -11,6 +11,7 @@ use crate::{
     failure::{print_json, report},
     runtime::block_on,
     stop::{owner_not_responding, report_end, stop_vm},
+    target,
 };
 
 /// How long the end of a killed VM may take to be reported to us.
@@ -21,7 +22,7 @@ const DESCENDANTS_LEFT: u8 = 1;
 
 pub(crate) fn kill(arguments: KillArguments) -> anyhow::Result<u8> {
     block_on(async move {
-        let vm = Vm::attach(&arguments.id).await?;
+        let vm = target::attach(&arguments.id).await?;
         match (arguments.process, arguments.signal) {
             (None, _) if vm.keeps_disk() && !arguments.force => {
                 let end = stop_vm(&vm).await?;

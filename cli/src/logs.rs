@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use vmcell::{
-    Error, ExecEvent, ExecFailure, ExecStream, Offsets, OutputKind, ProcessInfo, ReadFrom, Vm,
+    Error, ExecEvent, ExecFailure, ExecStream, Offsets, OutputKind, ProcessInfo, ReadFrom,
 };
 
 use crate::{
@@ -12,11 +12,12 @@ use crate::{
     output::{Outputs, Written},
     runtime::block_on,
     tail::Tail,
+    target,
 };
 
 pub(crate) fn logs(arguments: LogsArguments) -> anyhow::Result<u8> {
     block_on(async move {
-        let vm = Vm::attach(&arguments.id).await?;
+        let vm = target::attach(&arguments.id).await?;
         let named = arguments.process;
         let process = vm.processes().get(named.clone()).await?;
         let process = process.ok_or_else(|| Error::from(ExecFailure::not_found(&named)))?;

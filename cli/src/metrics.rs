@@ -12,11 +12,8 @@ use std::{
 
 use anyhow::Context;
 use clap::Args;
-use serde_json::Value;
-use vmcell::{
-    Vm,
-    metrics::{Metrics, MetricsTier},
-};
+use serde_json::{Value, json};
+use vmcell::metrics::{Metrics, MetricsTier};
 use vmcell_cli::{
     atomic_file,
     options::size::human_readable,
@@ -24,7 +21,7 @@ use vmcell_cli::{
 };
 use vmcell_tree::Date;
 
-use crate::{failure::print_json, runtime::block_on, shell};
+use crate::{failure::print_json, runtime::block_on, shell, target};
 
 use series::Charts;
 
@@ -42,14 +39,21 @@ pub(crate) struct MetricsArguments {
     /// Print the last second in the text format of Prometheus.
     #[arg(long, conflicts_with_all = ["json", "tier"])]
     prometheus: bool,
+    /// Print all samples of all tiers as JSON, and forget them: each is printed
+    /// once, whoever asks.
+    #[arg(long, conflicts_with_all = ["tier", "prometheus", "svg"])]
+    flush: bool,
     /// Write charts as an SVG image to FILE, or to standard output if it is `-`.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "prometheus"])]
     svg: Option<PathBuf>,
 }
 
 pub(crate) fn metrics(arguments: MetricsArguments) -> anyhow::Result<u8> {
+    if arguments.flush {
+        return block_on(flush(&arguments.id));
+    }
     let metrics = block_on(async {
-        let vm = Vm::attach(&arguments.id).await?;
+        let vm = target::attach(&arguments.id).await?;
         let metrics = vm.metrics(arguments.tier).await?;
         if !metrics.samples.is_empty() {
             return Ok(metrics);
@@ -80,6 +84,17 @@ pub(crate) fn metrics(arguments: MetricsArguments) -> anyhow::Result<u8> {
         return print(&chart::text(&Charts::new(&metrics), columns.into()));
     }
     table(&metrics).print_to_stdout()?;
+    Ok(0)
+}
+
+async fn flush(id: &str) -> anyhow::Result<u8> {
+    let all = target::attach(id).await?.flush_metrics().await?;
+    print_json(&json!({
+        "sandbox_id": id,
+        "10m": show::json::value(&all.ten_minutes),
+        "2h": show::json::value(&all.two_hours),
+        "24h": show::json::value(&all.one_day),
+    }));
     Ok(0)
 }
 

@@ -15,7 +15,7 @@ use vmcell_cli::{
 };
 use vmcell_tree::Date;
 
-use crate::{failure::print_json, ps, runtime::block_on};
+use crate::{failure::print_json, ps, runtime::block_on, target};
 
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
@@ -69,7 +69,7 @@ pub(crate) fn network(arguments: NetworkArguments) -> anyhow::Result<u8> {
 }
 
 async fn status(id: &str, json: bool) -> anyhow::Result<u8> {
-    let vm = Vm::attach(id).await?;
+    let vm = target::attach(id).await?;
     let status = vm.network_status().await?;
     if json {
         print_json(&status_as_json(&vm, &status));
@@ -147,7 +147,7 @@ fn status_as_json(vm: &Vm, status: &NetworkStatus) -> Value {
 
 async fn log(arguments: &LogArguments) -> anyhow::Result<u8> {
     let mut signals = Signals::new()?;
-    let vm = Vm::attach(&arguments.id).await?;
+    let vm = target::attach(&arguments.id).await?;
     let mut log = vm.network_log().await?;
     for event in log.take_recent() {
         if print_event(&event, arguments.json).is_err() {

@@ -7,6 +7,7 @@ use crate::{
     arguments::{PauseArguments, ResumeArguments},
     failure::print_json,
     runtime::block_on,
+    target,
 };
 
 pub(crate) fn pause(arguments: PauseArguments) -> anyhow::Result<u8> {
@@ -15,7 +16,7 @@ pub(crate) fn pause(arguments: PauseArguments) -> anyhow::Result<u8> {
         false => WhilePaused::Wait,
     };
     block_on(async move {
-        let vm = Vm::attach(&arguments.id).await?;
+        let vm = target::attach(&arguments.id).await?;
         vm.pause_with(requests).await?;
         print_state(&vm, "paused", arguments.json);
         Ok(0)
@@ -24,7 +25,7 @@ pub(crate) fn pause(arguments: PauseArguments) -> anyhow::Result<u8> {
 
 pub(crate) fn resume(arguments: ResumeArguments) -> anyhow::Result<u8> {
     block_on(async move {
-        let vm = Vm::attach(&arguments.id).await?;
+        let vm = target::attach(&arguments.id).await?;
         vm.resume().await?;
         print_state(&vm, "running", arguments.json);
         Ok(0)

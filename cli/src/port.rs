@@ -13,6 +13,7 @@ use vmcell_cli::signals::Signals;
 use crate::{
     failure::{print_json, report},
     runtime::block_on,
+    target,
 };
 
 #[derive(Debug, Args)]
@@ -33,7 +34,7 @@ pub(crate) fn publish(arguments: PublishArguments) -> anyhow::Result<u8> {
     block_on(async move {
         let mut signals = Signals::new()?;
         let publishing = async {
-            let vm = Vm::attach(&arguments.id).await?;
+            let vm = target::attach(&arguments.id).await?;
             let mut published = Vec::new();
             for mapping in arguments.ports {
                 published.push(vm.ports().publish(mapping).await?);

@@ -9,7 +9,7 @@ use serde_json::json;
 use vmcell::{ProcessInfo, Vm, VmDetails};
 use vmcell_cli::show::{self, Table};
 
-use crate::{arguments::PsArguments, failure::print_json, runtime::block_on};
+use crate::{arguments::PsArguments, failure::print_json, runtime::block_on, target};
 
 pub(crate) fn ps(arguments: &PsArguments) -> anyhow::Result<u8> {
     block_on(async {
@@ -45,7 +45,7 @@ async fn list_vms(json: bool) -> anyhow::Result<()> {
 }
 
 async fn list_processes(id: &str, json: bool) -> anyhow::Result<()> {
-    let vm = Vm::attach(id).await?;
+    let vm = target::attach(id).await?;
     let processes = vm.processes().list().await?;
     let terminals = vm.terminals().list().await?;
     let terminals: HashSet<_> = terminals.iter().map(|terminal| terminal.id.0).collect();

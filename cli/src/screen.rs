@@ -15,7 +15,7 @@ use vmcell::{
 };
 use vmcell_cli::{atomic_file, show};
 
-use crate::{exit_code, failure::print_json, process_selector, runtime::block_on};
+use crate::{exit_code, failure::print_json, process_selector, runtime::block_on, target};
 
 #[derive(Debug, Args)]
 pub(crate) struct ScreenArguments {
@@ -42,7 +42,7 @@ pub(crate) struct ScreenArguments {
 
 pub(crate) fn screen(arguments: ScreenArguments) -> anyhow::Result<u8> {
     block_on(async move {
-        let vm = Vm::attach(&arguments.id).await?;
+        let vm = target::attach(&arguments.id).await?;
         let view_only = TerminalOptions::new().view_only();
         let terminal = find(&vm, &arguments.terminal, view_only).await?;
         wait_for_output(&vm, &terminal).await?;

@@ -10,10 +10,7 @@ use anyhow::Context;
 use clap::Args;
 use serde_json::json;
 use tokio::time::timeout;
-use vmcell::{
-    Vm,
-    snapshot::{SnapshotOptions, SnapshotReport},
-};
+use vmcell::snapshot::{SnapshotOptions, SnapshotReport};
 use vmcell_cli::{
     options::size::human_readable,
     show::{Spinner, name},
@@ -24,6 +21,7 @@ use crate::{
     failure::{print_json, report},
     runtime::block_on,
     stop::owner_not_responding,
+    target,
 };
 
 /// How long a VM may take to end once its snapshot is written.
@@ -84,7 +82,7 @@ pub(crate) fn snapshot(arguments: SnapshotArguments) -> anyhow::Result<u8> {
 }
 
 async fn take(arguments: &SnapshotArguments, path: &Path) -> anyhow::Result<SnapshotReport> {
-    let vm = Vm::attach(&arguments.id).await?;
+    let vm = target::attach(&arguments.id).await?;
     let options = SnapshotOptions::new()
         .compress(arguments.compress)
         .end_vm(arguments.end);

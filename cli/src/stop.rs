@@ -10,6 +10,7 @@ use crate::{
     arguments::StopArguments,
     failure::{print_json, report},
     runtime::block_on,
+    target,
 };
 
 /// How long the end of a VM may take to be reported to us, beyond the time that
@@ -21,7 +22,7 @@ const NOT_CLEAN: u8 = 1;
 
 pub(crate) fn stop(arguments: StopArguments) -> anyhow::Result<u8> {
     block_on(async move {
-        let vm = Vm::attach(&arguments.id).await?;
+        let vm = target::attach(&arguments.id).await?;
         let end = stop_vm(&vm).await?;
         if arguments.json {
             print_json(&json!({ "sandbox_id": vm.id(), "vm_end": end }));

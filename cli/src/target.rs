@@ -1,7 +1,26 @@
 //! The VM that a command works on.
 
 use serde_json::{Value, json};
-use vmcell::{Command, Error, ExecStream, Vm, workspace::Workspace};
+use vmcell::{
+    Command, Error, ExecStream, Vm,
+    workspace::{Workspace, Workspaces},
+};
+
+/// Attaches to a VM by its id, or to that of a workspace by its name.
+pub(crate) async fn attach(id: &str) -> Result<Vm, Error> {
+    let not_found = match Vm::attach(id).await {
+        Err(error @ Error::NoSuchVm { .. }) => error,
+        attached => return attached,
+    };
+    let found = match Workspaces::open() {
+        Ok(workspaces) => workspaces.get(id).await,
+        Err(error) => Err(error),
+    };
+    match found {
+        Ok(workspace) => workspace.vm().await,
+        Err(_) => Err(not_found),
+    }
+}
 
 /// A running VM, which may be that of a workspace.
 pub(crate) struct Target {
@@ -10,9 +29,9 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// Attaches to a VM that another program owns.
+    /// Attaches to a VM that another program owns, as [`attach`].
     pub(crate) async fn attach(id: &str) -> Result<Self, Error> {
-        Ok(Self::of_vm(Vm::attach(id).await?))
+        Ok(Self::of_vm(attach(id).await?))
     }
 
     /// A VM of this program.

@@ -28,6 +28,7 @@ use crate::{
     ps,
     runtime::block_on,
     shell::{self, Keyboard, RawMode, WindowWatcher},
+    target,
 };
 
 #[derive(Debug, Args)]
@@ -108,7 +109,7 @@ impl RunningVms {
 async fn measure(id: &str, known: Option<Vm>) -> (Option<Vm>, Option<Sample>) {
     let vm = match known {
         Some(vm) => Ok(vm),
-        None => Vm::attach(id).await,
+        None => target::attach(id).await,
     };
     let Ok(vm) = vm else {
         return (None, None);

@@ -1,7 +1,7 @@
 //! `vmcell cat`: prints a file.
 
 use vmcell::{
-    ExecEvent, Vm,
+    ExecEvent,
     files::{FileReader, ReadOptions},
 };
 
@@ -10,13 +10,14 @@ use crate::{
     exit_code,
     output::{Outputs, Written},
     runtime::block_on,
+    target,
 };
 
 pub(crate) fn cat(arguments: CatArguments) -> anyhow::Result<u8> {
     let length = arguments.max_bytes.unwrap_or(u64::MAX);
     let range = ReadOptions::new().range(arguments.offset, length);
     block_on(async move {
-        let vm = Vm::attach(&arguments.id).await?;
+        let vm = target::attach(&arguments.id).await?;
         let path = guest_path(&arguments.path);
         let mut reader = vm.files().reader(path, range).await?;
         let outputs = Outputs::for_file();

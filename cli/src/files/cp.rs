@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use vmcell::{
-    Error, Vm,
+    Error,
     files::{Entry, EntryKind, FileFailureKind, Files},
     tree::ArchiveFormat,
 };
@@ -21,6 +21,7 @@ use super::{
 use crate::{
     failure::{print_json, report},
     runtime::block_on,
+    target,
 };
 
 pub(crate) fn cp(arguments: CpArguments) -> anyhow::Result<u8> {
@@ -36,12 +37,12 @@ pub(crate) fn cp(arguments: CpArguments) -> anyhow::Result<u8> {
         let copying = async {
             let (vm, summary) = match (source, destination) {
                 (PathArgument::Host(from), PathArgument::Guest { id, path: to }) => {
-                    let vm = Vm::attach(&id).await?;
+                    let vm = target::attach(&id).await?;
                     let summary = push(&vm.files(), &from, &to, archive, options).await?;
                     (vm, summary)
                 }
                 (PathArgument::Guest { id, path: from }, PathArgument::Host(to)) => {
-                    let vm = Vm::attach(&id).await?;
+                    let vm = target::attach(&id).await?;
                     let summary = pull(&vm.files(), &from, &to, archive, options).await?;
                     (vm, summary)
                 }

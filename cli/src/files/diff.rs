@@ -25,6 +25,7 @@ use super::{
 use crate::{
     failure::{print_json, report},
     runtime::block_on,
+    target,
 };
 
 /// The exit code for changes, with `--exit-code`.
@@ -36,7 +37,7 @@ const MAX_MANIFEST: u64 = 512 << 20;
 pub(crate) fn diff(arguments: DiffArguments) -> anyhow::Result<u8> {
     let against = arguments.against.as_deref().map(read).transpose()?;
     block_on(async move {
-        let vm = Vm::attach(&arguments.id).await?;
+        let vm = target::attach(&arguments.id).await?;
         let directory = guest_path(&arguments.path);
         let entry = vm.files().stat(&directory).await?;
         if entry.kind != EntryKind::Directory {

@@ -3,13 +3,13 @@
 use std::io::Write;
 
 use vmcell::{
-    Error, Vm,
+    Error,
     files::{Entry, EntryKind},
 };
 use vmcell_cli::show::{SafeStdout, entry};
 
 use super::{StatArguments, path::guest_path};
-use crate::{failure::print_json, runtime::block_on};
+use crate::{failure::print_json, runtime::block_on, target};
 
 pub(crate) fn stat(arguments: StatArguments) -> anyhow::Result<u8> {
     let json = arguments.json;
@@ -22,7 +22,7 @@ pub(crate) fn stat(arguments: StatArguments) -> anyhow::Result<u8> {
 }
 
 async fn read_entry(arguments: &StatArguments) -> Result<Entry, Error> {
-    let vm = Vm::attach(&arguments.id).await?;
+    let vm = target::attach(&arguments.id).await?;
     let path = guest_path(&arguments.path);
     let files = vm.files();
     let mut entry = match arguments.no_follow {

@@ -31,6 +31,7 @@ use crate::{
     new_vm::{NewVm, VmOptions},
     runtime::block_on,
     start_options::Variable,
+    target,
     vm_source::VmSource,
 };
 
@@ -191,7 +192,7 @@ impl TerminalRequest {
     async fn run_in_existing_vm(self, id: &str) -> anyhow::Result<u8> {
         let mut signals = Signals::all()?;
         let connecting = async {
-            let vm = Vm::attach(id).await?;
+            let vm = target::attach(id).await?;
             self.find_or_open(&vm).await
         };
         let connected = tokio::select! {

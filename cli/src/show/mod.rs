@@ -16,6 +16,6 @@ mod table;
 
 pub use progress::Progress;
 pub use safe_stdout::SafeStdout;
-pub use spinner::Spinner;
+pub use spinner::{Spinner, SpinnerMessages};
 pub use summary::Summary;
 pub use table::Table;

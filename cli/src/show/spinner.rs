@@ -26,6 +26,11 @@ impl Spinner {
         Self { bar }
     }
 
+    /// Returns what sets another message.
+    pub fn messages(&self) -> SpinnerMessages {
+        SpinnerMessages(self.bar.clone())
+    }
+
     /// Awaits a future, with a spinner if that takes long.
     ///
     /// # Cancel safety
@@ -37,6 +42,17 @@ impl Spinner {
         }
         let _spinner = Self::show(message);
         future.await
+    }
+}
+
+/// Sets the message of a [`Spinner`].
+#[derive(Clone, Debug)]
+pub struct SpinnerMessages(ProgressBar);
+
+impl SpinnerMessages {
+    /// Sets the message.
+    pub fn set(&self, message: String) {
+        self.0.set_message(message);
     }
 }
 

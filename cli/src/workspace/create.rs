@@ -6,7 +6,7 @@ use std::{
 };
 
 use vmcell::workspace::NewWorkspace;
-use vmcell_cli::show::Spinner;
+use vmcell_cli::{options::size::human_readable, show::Spinner};
 
 use super::{arguments::CreateArguments, info, open};
 use crate::{environment, runtime::block_on};
@@ -16,8 +16,17 @@ pub(super) fn create(arguments: CreateArguments, json: bool) -> anyhow::Result<u
     let new = new_workspace(arguments)?;
     block_on(async move {
         let workspaces = open()?;
-        let creating = workspaces.create(new);
-        let workspace = Spinner::show_during("creating the workspace", creating).await?;
+        let spinner = Spinner::show("creating the workspace");
+        let progress = spinner.messages();
+        let creating = workspaces.create_with_progress(new, move |seed| {
+            let size = human_readable(seed.bytes);
+            progress.set(format!(
+                "copying the seed: {} entries, {size}",
+                seed.entries
+            ));
+        });
+        let workspace = creating.await?;
+        drop(spinner);
         match id_only {
             true => writeln!(io::stdout(), "{}", workspace.id())?,
             false => info::print(&workspace.info().await?, json)?,

@@ -4,7 +4,7 @@ use super::{
     locked::Locked,
     record::{RunRecord, SnapshotRecord},
     running::{self, Running},
-    seed::Seed,
+    seed::{OnSeed, Seed},
     specification::WORKSPACE,
     timestamp::Timestamp,
 };
@@ -16,9 +16,10 @@ pub(super) async fn create(
     locked: Locked,
     seed: Option<Seed>,
     is_warm: bool,
+    on_seed: OnSeed,
 ) -> Result<Running, Error> {
     let path = locked.folder.path().to_owned();
-    let created = fill(locked, seed, is_warm).await;
+    let created = fill(locked, seed, is_warm, on_seed).await;
     if created.is_err() {
         let removing = on_thread("remove the workspace", move || {
             fs::remove_dir_all(path).map_err(Error::host("remove the workspace"))
@@ -28,9 +29,14 @@ pub(super) async fn create(
     created
 }
 
-async fn fill(mut locked: Locked, seed: Option<Seed>, is_warm: bool) -> Result<Running, Error> {
+async fn fill(
+    mut locked: Locked,
+    seed: Option<Seed>,
+    is_warm: bool,
+    on_seed: OnSeed,
+) -> Result<Running, Error> {
     let vm = start_vm(&locked, is_warm).await?;
-    match fill_vm(&mut locked, seed, &vm).await {
+    match fill_vm(&mut locked, seed, &vm, on_seed).await {
         Ok(run) => Running::new(vm, locked, run),
         Err(error) => {
             vm.kill().await?;
@@ -60,10 +66,15 @@ async fn start_vm(locked: &Locked, is_warm: bool) -> Result<Vm, Error> {
     builder.start().await
 }
 
-async fn fill_vm(locked: &mut Locked, seed: Option<Seed>, vm: &Vm) -> Result<RunRecord, Error> {
+async fn fill_vm(
+    locked: &mut Locked,
+    seed: Option<Seed>,
+    vm: &Vm,
+    on_seed: OnSeed,
+) -> Result<RunRecord, Error> {
     vm.files().make_directory(WORKSPACE).await?;
     if let Some(seed) = seed {
-        locked.record.seed = seed.push(vm).await?;
+        locked.record.seed = seed.push(vm, on_seed).await?;
     }
     if let Some(user) = &locked.record.specification.user {
         vm.files().set_owner_of_tree(WORKSPACE, user).await?;

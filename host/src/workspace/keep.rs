@@ -1,19 +1,28 @@
 //! What a keeper does.
 
-use std::os::fd::OwnedFd;
+use std::{
+    os::{fd::OwnedFd, unix::net::UnixStream},
+    sync::Mutex,
+    time::{Duration, Instant},
+};
 
 use super::{
     create,
     folder::Folder,
-    keeper_messages::{KeeperRequest, KeeperTask},
+    keeper_messages::{KeeperReport, KeeperRequest, KeeperTask, send_report},
     lock::FileLock,
     locked::Locked,
     running::{self, Running},
+    seed::SeedProgress,
 };
 use crate::error::Error;
 
 /// Starts a workspace. When this returns, others can change it.
-pub(super) async fn start(request: KeeperRequest, locks: [OwnedFd; 2]) -> Result<Running, Error> {
+pub(super) async fn start(
+    request: KeeperRequest,
+    locks: [OwnedFd; 2],
+    socket: &UnixStream,
+) -> Result<Running, Error> {
     let [changes, owner] = locks.map(FileLock::from_descriptor);
     let folder = Folder::new(request.folder);
     match request.task {
@@ -21,9 +30,14 @@ pub(super) async fn start(request: KeeperRequest, locks: [OwnedFd; 2]) -> Result
             record,
             seed,
             is_warm,
+            tells_progress,
         } => {
             let locked = Locked::inherited(folder, *record, changes, owner);
-            create::create(locked, seed, is_warm).await
+            let on_seed = match tells_progress {
+                true => Some(reporter(socket)?),
+                false => None,
+            };
+            create::create(locked, seed, is_warm, on_seed).await
         }
         KeeperTask::Start => {
             let record = folder.read()?.ok_or_else(|| {
@@ -33,4 +47,25 @@ pub(super) async fn start(request: KeeperRequest, locks: [OwnedFd; 2]) -> Result
             running::start(locked).await
         }
     }
+}
+
+/// The time between two reports of the progress.
+const REPORT_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Returns what reports how much of a seed was copied.
+fn reporter(socket: &UnixStream) -> Result<Box<dyn Fn(SeedProgress) + Send>, Error> {
+    let socket = socket.try_clone();
+    let socket = socket.map_err(Error::host("report the progress"))?;
+    let last_report = Mutex::new(Instant::now());
+    Ok(Box::new(move |progress| {
+        let Ok(mut last_report) = last_report.lock() else {
+            return;
+        };
+        if last_report.elapsed() >= REPORT_INTERVAL {
+            *last_report = Instant::now();
+            let SeedProgress { entries, bytes } = progress;
+            // Fails if the other program has ended.
+            let _ = send_report(&socket, &KeeperReport::Seeding { entries, bytes });
+        }
+    }))
 }

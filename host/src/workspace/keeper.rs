@@ -15,6 +15,7 @@ use super::{
         send_request,
     },
     locked::Locked,
+    seed::OnSeed,
 };
 use crate::{error::Error, locate, on_thread::on_thread, sys::set_cloexec_from};
 
@@ -89,7 +90,7 @@ impl Keeper {
         let (request, locks) = receive_request(&socket).map_err(not_started)?;
         // The session of the user may end.
         let _ = rustix::process::setsid();
-        let started = super::keep::start(request, locks).await;
+        let started = super::keep::start(request, locks, &socket).await;
         let report = match &started {
             Ok(_) => KeeperReport::Ready,
             Err(error) => KeeperReport::Failed {
@@ -108,15 +109,25 @@ impl Keeper {
 
     /// Starts a process that runs a workspace, and waits until it does. The process has
     /// the locks.
-    pub(super) async fn start(&self, locked: Locked, task: KeeperTask) -> Result<(), Error> {
+    pub(super) async fn start(
+        &self,
+        locked: Locked,
+        task: KeeperTask,
+        on_seed: OnSeed,
+    ) -> Result<(), Error> {
         let this = self.clone();
         on_thread("start the keeper of the workspace", move || {
-            this.start_blocking(locked, task)
+            this.start_blocking(locked, task, &on_seed)
         })
         .await
     }
 
-    fn start_blocking(&self, locked: Locked, task: KeeperTask) -> Result<(), Error> {
+    fn start_blocking(
+        &self,
+        locked: Locked,
+        task: KeeperTask,
+        on_seed: &OnSeed,
+    ) -> Result<(), Error> {
         const DOING: &str = "start the keeper of the workspace";
         let id = locked.record.id.clone();
         let request = KeeperRequest {
@@ -132,12 +143,12 @@ impl Keeper {
         let sent = send_request(&mut socket, &request, [&changes, &owner]);
         // The keeper has them.
         drop((changes, owner));
-        let report = sent.and_then(|()| receive_report(&socket));
+        let report = sent.and_then(|()| receive_report(&socket, on_seed));
         let failed = |reason: String| WorkspaceError::Keeper { id, reason };
         match report {
             Ok(KeeperReport::Ready) => Ok(()),
             Ok(KeeperReport::Failed { reason }) => Err(failed(reason).into()),
-            Err(_) => Err(failed(format!(
+            Ok(KeeperReport::Seeding { .. }) | Err(_) => Err(failed(format!(
                 "the program that was to run the workspace ended: see {}",
                 log.display()
             ))

@@ -18,7 +18,10 @@ use rustix::net::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{record::Record, seed::Seed};
+use super::{
+    record::Record,
+    seed::{OnSeed, Seed, SeedProgress},
+};
 
 /// What the keeper is to do.
 #[derive(Debug, Serialize, Deserialize)]
@@ -39,6 +42,9 @@ pub(super) enum KeeperTask {
         seed: Option<Seed>,
         #[serde(default)]
         is_warm: bool,
+        /// Whether to tell how much of the seed was copied.
+        #[serde(default)]
+        tells_progress: bool,
     },
 }
 
@@ -46,6 +52,8 @@ pub(super) enum KeeperTask {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum KeeperReport {
+    /// So much of the seed was copied. Only if the other program wants to know.
+    Seeding { entries: u64, bytes: u64 },
     /// The workspace runs.
     Ready,
     /// It does not, and the keeper ends.
@@ -89,7 +97,7 @@ pub(super) fn receive_request(socket: &UnixStream) -> io::Result<(KeeperRequest,
     }
     let locks = <[OwnedFd; 2]>::try_from(locks)
         .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "the locks are missing"))?;
-    let line = read_line(first.as_slice().chain(socket))?;
+    let line = read_line(BufReader::new(first.as_slice().chain(socket)))?;
     Ok((serde_json::from_slice(&line)?, locks))
 }
 
@@ -99,15 +107,26 @@ pub(super) fn send_report(mut socket: &UnixStream, report: &KeeperReport) -> io:
     socket.write_all(&line)
 }
 
-/// Receives a report. Fails at the end of the keeper.
-pub(super) fn receive_report(socket: &UnixStream) -> io::Result<KeeperReport> {
-    let line = read_line(socket)?;
-    Ok(serde_json::from_slice(&line)?)
+/// Receives the report that ends the others, which go to `on_seed`. Fails at the end of the
+/// keeper.
+pub(super) fn receive_report(socket: &UnixStream, on_seed: &OnSeed) -> io::Result<KeeperReport> {
+    let mut reader = BufReader::new(socket);
+    loop {
+        let line = read_line(&mut reader)?;
+        match serde_json::from_slice(&line)? {
+            KeeperReport::Seeding { entries, bytes } => {
+                if let Some(on_seed) = on_seed {
+                    on_seed(SeedProgress { entries, bytes });
+                }
+            }
+            report => return Ok(report),
+        }
+    }
 }
 
-fn read_line(reader: impl io::Read) -> io::Result<Vec<u8>> {
+fn read_line(reader: impl BufRead) -> io::Result<Vec<u8>> {
     let mut line = Vec::new();
-    BufReader::new(reader.take(MAX_LINE)).read_until(b'\n', &mut line)?;
+    reader.take(MAX_LINE).read_until(b'\n', &mut line)?;
     match line.last() {
         Some(b'\n') => Ok(line),
         _ => Err(io::ErrorKind::UnexpectedEof.into()),
@@ -116,7 +135,7 @@ fn read_line(reader: impl io::Read) -> io::Result<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs::File;
+    use std::{fs::File, sync::mpsc};
 
     use super::*;
 
@@ -145,9 +164,15 @@ mod tests {
     #[test]
     fn a_keeper_that_ends_is_an_error() {
         let (ours, theirs) = UnixStream::pair().unwrap();
+        let (entries, bytes) = (2, 30);
+        send_report(&theirs, &KeeperReport::Seeding { entries, bytes }).unwrap();
         send_report(&theirs, &KeeperReport::Ready).unwrap();
-        assert!(matches!(receive_report(&ours), Ok(KeeperReport::Ready)));
+        let (sender, seen) = mpsc::channel();
+        let on_seed: OnSeed = Some(Box::new(move |progress| sender.send(progress).unwrap()));
+        let report = receive_report(&ours, &on_seed);
+        assert!(matches!(report, Ok(KeeperReport::Ready)));
+        assert_eq!(seen.recv().unwrap(), SeedProgress { entries, bytes });
         drop(theirs);
-        assert!(receive_report(&ours).is_err());
+        assert!(receive_report(&ours, &None).is_err());
     }
 }

@@ -66,6 +66,7 @@ pub use handle::Workspace;
 pub use info::{WorkspaceInfo, WorkspaceSeed, WorkspaceSnapshot};
 pub use keeper::Keeper;
 pub use new::NewWorkspace;
+pub use seed::SeedProgress;
 pub use state::WorkspaceState;
 pub use update::WorkspaceUpdate;
 pub use workspaces::Workspaces;

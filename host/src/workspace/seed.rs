@@ -5,6 +5,19 @@ use serde::{Deserialize, Serialize};
 use super::{record::SeedRecord, specification::WORKSPACE};
 use crate::{Vm, error::Error};
 
+/// How much of a seed was copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SeedProgress {
+    /// The number of entries so far.
+    pub entries: u64,
+    /// The size of their files in bytes.
+    pub bytes: u64,
+}
+
+/// Called while a seed is copied.
+pub(super) type OnSeed = Option<Box<dyn Fn(SeedProgress) + Send>>;
+
 /// What a workspace is filled with when it is created.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Seed {
@@ -37,12 +50,21 @@ impl Seed {
     }
 
     /// Copies it into the guest, and waits until it is on its disk.
-    pub(super) async fn push(self, vm: &Vm) -> Result<SeedRecord, Error> {
+    pub(super) async fn push(self, vm: &Vm, progress: OnSeed) -> Result<SeedRecord, Error> {
         let files = vm.files();
         let push = match self.is_archive {
             #[cfg(feature = "archive")]
             true => files.push_archive(&self.path, WORKSPACE)?,
             _ => files.push(&self.path, WORKSPACE),
+        };
+        let push = match progress {
+            Some(on_seed) => push.progress(move |progress| {
+                on_seed(SeedProgress {
+                    entries: progress.entries,
+                    bytes: progress.bytes,
+                });
+            }),
+            None => push,
         };
         let pushed = push.run().await?;
         Ok(SeedRecord {

@@ -10,9 +10,16 @@ use std::{
 use rustix::process::geteuid;
 
 use super::{
-    Keeper, NewWorkspace, Workspace, WorkspaceError, WorkspaceInfo, create, folder::Folder,
-    id::is_id, keeper_messages::KeeperTask, lock::FileLock, locked::Locked, record::Record,
-    running, services,
+    Keeper, NewWorkspace, Workspace, WorkspaceError, WorkspaceInfo, create,
+    folder::Folder,
+    id::is_id,
+    keeper_messages::KeeperTask,
+    lock::FileLock,
+    locked::Locked,
+    record::Record,
+    running,
+    seed::{OnSeed, SeedProgress},
+    services,
 };
 use crate::{Vm, error::Error, locate, on_thread::on_thread};
 
@@ -91,20 +98,45 @@ impl Workspaces {
     /// # Cancel safety
     /// If the future is dropped, there may or may not be a workspace. What was begun is
     /// removed by the next call.
-    pub async fn create(&self, mut new: NewWorkspace) -> Result<Workspace, Error> {
+    pub async fn create(&self, new: NewWorkspace) -> Result<Workspace, Error> {
+        self.create_seeded(new, None).await
+    }
+
+    /// As [`create`](Self::create), and calls `on_seed` every now and then while its seed
+    /// is copied.
+    ///
+    /// # Errors
+    /// As for [`create`](Self::create).
+    ///
+    /// # Cancel safety
+    /// As for [`create`](Self::create).
+    pub async fn create_with_progress(
+        &self,
+        new: NewWorkspace,
+        on_seed: impl Fn(SeedProgress) + Send + 'static,
+    ) -> Result<Workspace, Error> {
+        self.create_seeded(new, Some(Box::new(on_seed))).await
+    }
+
+    async fn create_seeded(
+        &self,
+        mut new: NewWorkspace,
+        on_seed: OnSeed,
+    ) -> Result<Workspace, Error> {
         let (seed, is_warm) = (new.check()?, new.is_warm);
         let locked = self.add(new.into_record()?).await?;
         let id = locked.record.id.clone();
         match &self.keeper {
-            None => drop(create::create(locked, seed, is_warm).await?),
+            None => drop(create::create(locked, seed, is_warm, on_seed).await?),
             Some(keeper) => {
                 let record = Box::new(locked.record.clone());
                 let task = KeeperTask::Create {
                     record,
                     seed,
                     is_warm,
+                    tells_progress: on_seed.is_some(),
                 };
-                if let Err(error) = keeper.start(locked, task).await {
+                if let Err(error) = keeper.start(locked, task, on_seed).await {
                     // A keeper that was killed could not do it.
                     self.remove_abandoned().await?;
                     return Err(error);
@@ -131,7 +163,7 @@ impl Workspaces {
         match &self.keeper {
             None => Ok(running::start(locked).await?.vm),
             Some(keeper) => {
-                keeper.start(locked, KeeperTask::Start).await?;
+                keeper.start(locked, KeeperTask::Start, None).await?;
                 Vm::attach(&id).await
             }
         }

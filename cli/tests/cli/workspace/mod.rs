@@ -1,6 +1,7 @@
 //! `vmcell workspace`: VMs that outlive the program.
 
 mod history;
+mod services;
 
 use std::{fs, path::Path, time::Duration};
 
@@ -462,48 +463,6 @@ fn a_workspace_goes_back_to_a_snapshot_and_forks_from_it() {
         .finish();
     ended.assert_failed(125, "baseline");
     store.delete(fork);
-    store.delete(&id);
-    store.assert_empty();
-}
-
-#[test]
-fn services_run_in_a_workspace_with_its_defaults() {
-    let store = Store::new();
-    let id = store.create(["--user", "1000", "--env", "GREETING=hello"]);
-    let start = [
-        "service",
-        "start",
-        &id,
-        "web",
-        "--ready",
-        "file:/workspace/ready",
-    ];
-    let options = [
-        "--ready-timeout-seconds",
-        "20",
-        "--ready-interval-ms",
-        "100",
-        "--",
-    ];
-    let line = "echo $GREETING; id -u; pwd; touch ready; exec sleep 1000";
-    let command = ["sh", "-c", line];
-    let start = ["--json"].into_iter().chain(start);
-    let started = store.text(start.chain(options).chain(command));
-    let started: Value = serde_json::from_str(&started).unwrap();
-    assert_eq!(started["service"]["phase"], "ready", "{started}");
-    assert_eq!(started["workspace_id"], *id);
-    let logs = ["service", "logs", &id, "web", "--tail-lines", "2"];
-    assert_eq!(store.text(logs), "1000\n/workspace\n");
-    let logs = store.json(["service", "logs", &id, "web", "--all"]);
-    assert_eq!(logs["log"], "hello\n1000\n/workspace\n");
-    let list = store.json(["service", "list", &id]);
-    assert_eq!(list["services"][0]["name"], "web");
-    let status = store.text(["service", "status", &id, "web"]);
-    assert!(status.contains("\nweb   ready"), "{status}");
-    let stopped = store.json(["service", "stop", &id, "web"]);
-    assert_eq!(stopped["service"]["phase"], "stopped");
-    let ended = store.cli(["service", "status", &id, "db"]).finish();
-    ended.assert_failed(125, "no service \"db\"");
     store.delete(&id);
     store.assert_empty();
 }
