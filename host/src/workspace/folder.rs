@@ -272,10 +272,25 @@ impl Folder {
         self.path.join(MEMORY)
     }
 
+    /// Returns whether the memory of its VM is there, as a whole.
+    pub(super) fn has_memory(&self) -> bool {
+        self.memory().is_dir()
+    }
+
     /// Removes the memory of a VM.
     pub(super) fn remove_memory(&self) {
         if let Err(error) = remove_whole(&self.memory()) {
             tracing::warn!(%error, "cannot remove the memory of a workspace");
+        }
+    }
+
+    /// Records that its VM has ended: because it is paused now, or for this reason.
+    pub(super) fn end_run(&self, record: &mut Record, reason: &str) {
+        match record.run.take() {
+            Some(run) if run.next_pause.is_some() && self.has_memory() => {
+                record.pause = run.next_pause;
+            }
+            _ => record.ended(reason),
         }
     }
 
@@ -284,7 +299,7 @@ impl Folder {
     pub(super) fn repair(&self, record: &mut Record) -> Result<(), Error> {
         let before = record.clone();
         if record.run.is_some() {
-            record.ended(OWNER_DIED);
+            self.end_run(record, OWNER_DIED);
         }
         if let Some(next) = record.next_top.take()
             && self.layer(next).exists()

@@ -52,6 +52,9 @@ impl Workspace {
             locked.wait_for_owner().await?;
             locked.folder.repair(&mut locked.record)?;
         }
+        if locked.state() == WorkspaceState::Running && locked.record.next_pause().is_some() {
+            self.finish_pause(&mut locked).await?;
+        }
         if locked.state() == WorkspaceState::Running
             && let Some(next) = locked.record.next_top
         {
@@ -75,6 +78,25 @@ impl Workspace {
         locked.record.next_top = None;
         locked.record.layers.start_above(locked.record.layers.top());
         locked.write()
+    }
+
+    /// Finishes what a program has begun that has died: to pause the workspace.
+    async fn finish_pause(&self, locked: &mut Locked) -> Result<(), Error> {
+        let saved = match self.attach().await? {
+            // One at a time is carried out. If the first one was, the VM has ended.
+            Some(vm) => save(&vm, locked).await,
+            None => Ok(()),
+        };
+        match saved {
+            Ok(()) | Err(Error::Gone(_) | Error::NoSuchVm { .. }) => {
+                locked.wait_for_owner().await?;
+                locked.folder.repair(&mut locked.record)
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a workspace could not be paused");
+                locked.set_next_pause(None)
+            }
+        }
     }
 
     /// Attaches to its VM. `None` if that has just ended.
@@ -217,22 +239,18 @@ impl Workspace {
         locked.folder.remove_memory();
         let services = count_services(&self.id).await.unwrap_or_default();
         let ports = vm.service_ports().await;
-        locked.set_ending(true)?;
-        let options = SnapshotOptions::new().leave_disk(true);
-        let saved = vm.snapshot_with(locked.folder.memory(), options).await;
-        if let Err(error) = saved {
-            locked.set_ending(false)?;
-            return Err(error);
-        }
-        locked.wait_for_owner().await?;
-        locked.record.run = None;
-        locked.record.pause = Some(PauseRecord {
+        locked.set_next_pause(Some(PauseRecord {
             began: Timestamp::now(),
             is_automatic,
             services: services.total,
             ports,
-        });
-        locked.write()
+        }))?;
+        if let Err(error) = save(&vm, &locked).await {
+            locked.set_next_pause(None)?;
+            return Err(error);
+        }
+        locked.wait_for_owner().await?;
+        locked.folder.repair(&mut locked.record)
     }
 
     /// Stops it, if it runs. Its disk, its snapshots and its history are kept. Processes of
@@ -347,4 +365,11 @@ impl Workspace {
             needed,
         }
     }
+}
+
+/// Writes the memory of a VM to the disk, and ends it.
+async fn save(vm: &Vm, locked: &Locked) -> Result<(), Error> {
+    let options = SnapshotOptions::new().leave_disk(true);
+    let saving = vm.snapshot_with(locked.folder.memory(), options);
+    saving.await.map(drop)
 }

@@ -91,11 +91,16 @@ pub struct WorkspaceSnapshot {
 }
 
 impl WorkspaceInfo {
-    pub(super) fn new(record: Record, folder: &Folder) -> Self {
+    pub(super) fn new(mut record: Record, folder: &Folder) -> Self {
         let last_activity = folder.last_activity(&record);
         // Until its end is recorded, nobody else can change it.
         let is_running = || folder.is_owned() || folder.is_being_changed();
-        let state = match record.run.is_some() && is_running() {
+        let is_running = record.run.is_some() && is_running();
+        if !is_running && record.next_pause().is_some() && folder.has_memory() {
+            // Whoever changes it next records that.
+            record.pause = record.run.take().and_then(|run| run.next_pause);
+        }
+        let state = match is_running {
             true => WorkspaceState::Running,
             false if record.pause.is_some() => WorkspaceState::Paused,
             false => WorkspaceState::Stopped,

@@ -1,4 +1,9 @@
-use super::{WorkspaceError, WorkspaceState, folder::Folder, lock::FileLock, record::Record};
+use super::{
+    WorkspaceError, WorkspaceState,
+    folder::Folder,
+    lock::FileLock,
+    record::{PauseRecord, Record},
+};
 use crate::{error::Error, on_thread::on_thread};
 
 /// A workspace that nobody else changes.
@@ -104,6 +109,14 @@ impl Locked {
     pub(super) fn set_ending(&mut self, is_ending: bool) -> Result<(), Error> {
         if let Some(run) = &mut self.record.run {
             run.is_ending = is_ending;
+        }
+        self.write()
+    }
+
+    /// Records that somebody is about to pause it, or is not any more.
+    pub(super) fn set_next_pause(&mut self, pause: Option<PauseRecord>) -> Result<(), Error> {
+        if let Some(run) = &mut self.record.run {
+            run.next_pause = pause;
         }
         self.write()
     }

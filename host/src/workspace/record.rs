@@ -82,6 +82,10 @@ pub(super) struct RunRecord {
     /// Whether somebody is about to end it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) is_ending: bool,
+    /// The pause that somebody is about to begin. It has begun when the memory is on the
+    /// disk and the VM has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) next_pause: Option<PauseRecord>,
 }
 
 impl RunRecord {
@@ -90,6 +94,7 @@ impl RunRecord {
         Self {
             began: Timestamp::now(),
             is_ending: false,
+            next_pause: None,
         }
     }
 }
@@ -245,6 +250,11 @@ impl Record {
     /// Returns whether somebody is about to end its VM.
     pub(super) fn is_ending(&self) -> bool {
         self.run.as_ref().is_some_and(|run| run.is_ending)
+    }
+
+    /// Returns the pause that somebody is about to begin.
+    pub(super) fn next_pause(&self) -> Option<&PauseRecord> {
+        self.run.as_ref()?.next_pause.as_ref()
     }
 
     /// Returns which layers below the top can be merged.

@@ -170,7 +170,7 @@ fn record_end(folder: &Folder, run: &RunRecord, end: VmEnd) -> Result<(), Error>
         return Ok(());
     };
     if record.run.as_ref().is_some_and(|it| it.began == run.began) {
-        record.ended(&end.reason.to_string());
+        folder.end_run(&mut record, &end.reason.to_string());
         folder.write(&record)?;
     }
     Ok(())
