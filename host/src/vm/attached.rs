@@ -61,10 +61,15 @@ pub(super) async fn list() -> Result<Vec<VmInfo>, Error> {
 /// report.
 const END_REPORT_TIMEOUT: Duration = Duration::from_secs(5);
 
-pub(super) async fn attach(id: &str) -> Result<Vm, Error> {
+/// Attaches to a VM, unless the path that it was started from is not the one that is
+/// meant: then there is no such VM.
+pub(super) async fn attach_if(id: &str, is_meant: impl FnOnce(&Path) -> bool) -> Result<Vm, Error> {
     let no_such_vm = || Error::NoSuchVm { id: id.to_owned() };
     let name = VmName::new(id).ok_or_else(no_such_vm)?;
     let client = connect_to_owner(&name).await?;
+    if !is_meant(Path::new(&client.summary.image)) {
+        return Err(no_such_vm());
+    }
     let acceleration = client.summary.acceleration();
     let backend = client.summary.backend.clone();
     let warnings = client.summary.warnings.clone();

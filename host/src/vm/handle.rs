@@ -1,4 +1,4 @@
-use std::{ffi::OsString, fmt, sync::Arc, time::Duration};
+use std::{ffi::OsString, fmt, path::Path, sync::Arc, time::Duration};
 
 use tokio::{
     sync::{Semaphore, mpsc, watch},
@@ -159,7 +159,16 @@ impl Vm {
     /// # Cancel safety
     /// Cancel safe.
     pub async fn attach(id: &str) -> Result<Self, Error> {
-        attached::attach(id).await
+        attached::attach_if(id, |_| true).await
+    }
+
+    /// As [`attach`](Self::attach), unless the disk that the VM was started from is not
+    /// the one that is meant.
+    pub(crate) async fn attach_if(
+        id: &str,
+        is_meant: impl FnOnce(&Path) -> bool,
+    ) -> Result<Self, Error> {
+        attached::attach_if(id, is_meant).await
     }
 
     /// Returns the id of this VM, which is unique among the VMs of its user.

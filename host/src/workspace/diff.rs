@@ -7,7 +7,6 @@ use super::{
     specification::WORKSPACE,
 };
 use crate::{
-    Vm,
     diff::{Diff, DiffCollector, DiffLimits, DiffOptions, Manifest, ManifestEntry, ManifestKind},
     disk::{Disk, DiskOptions, WalkOptions},
     error::Error,
@@ -54,7 +53,7 @@ impl Workspace {
             let before = reading.await?;
             // Others may change it again: no layer is read any more.
             drop(locked);
-            let vm = Vm::attach(self.id()).await?;
+            let vm = self.attach_vm().await?;
             let options = ManifestOptions::new();
             return vm.files().diff(WORKSPACE, &before, options).await;
         }

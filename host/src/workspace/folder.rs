@@ -2,7 +2,7 @@ use std::{
     fs::{self, DirBuilder, File},
     io,
     ops::ControlFlow,
-    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
+    os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
     time::SystemTime,
 };
@@ -137,6 +137,17 @@ impl Folder {
 
     pub(super) fn layer(&self, number: u32) -> PathBuf {
         self.path.join(LAYERS).join(format!("{number}.qcow2"))
+    }
+
+    /// Returns whether a path is that of one of its layers, also by another name of the
+    /// folder.
+    pub(super) fn contains_layer(&self, path: &Path) -> bool {
+        let identity = |folder: &Path| {
+            let metadata = fs::metadata(folder);
+            metadata.map(|folder| (folder.dev(), folder.ino())).ok()
+        };
+        let own = identity(&self.path.join(LAYERS));
+        own.is_some() && path.parent().and_then(identity) == own
     }
 
     /// Returns the image below the layers.

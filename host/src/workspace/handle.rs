@@ -67,7 +67,7 @@ impl Workspace {
     /// layer.
     async fn finish_switch(&self, locked: &mut Locked, next: u32) -> Result<(), Error> {
         let path = locked.folder.layer(next);
-        let vm = Vm::attach(&self.id).await?;
+        let vm = self.attach_vm().await?;
         // One at a time is carried out. If the first one was, or will be, one of them
         // fails because the layer is there.
         let switched = vm.switch_disk(&path).await;
@@ -99,9 +99,16 @@ impl Workspace {
         }
     }
 
+    /// Attaches to its VM, and never to another one with the same id, such as that of a
+    /// workspace below another root.
+    pub(super) async fn attach_vm(&self) -> Result<Vm, Error> {
+        let folder = self.folder();
+        Vm::attach_if(&self.id, |disk| folder.contains_layer(disk)).await
+    }
+
     /// Attaches to its VM. `None` if that has just ended.
     async fn attach(&self) -> Result<Option<Vm>, Error> {
-        match Vm::attach(&self.id).await {
+        match self.attach_vm().await {
             Ok(vm) => Ok(Some(vm)),
             Err(Error::NoSuchVm { .. } | Error::Gone(_)) => Ok(None),
             Err(error) => Err(error),
@@ -186,7 +193,7 @@ impl Workspace {
             state = self.lock().await?.state();
         }
         match state {
-            WorkspaceState::Running => Vm::attach(&self.id).await,
+            WorkspaceState::Running => self.attach_vm().await,
             state => Err(self.wrong_state(state, "running: start it first").into()),
         }
     }
@@ -234,7 +241,7 @@ impl Workspace {
     }
 
     async fn pause_locked(&self, mut locked: Locked, is_automatic: bool) -> Result<(), Error> {
-        let vm = Vm::attach(&self.id).await?;
+        let vm = self.attach_vm().await?;
         // Of an earlier attempt.
         locked.folder.remove_memory();
         let services = count_services(&self.id).await.unwrap_or_default();

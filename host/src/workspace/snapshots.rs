@@ -7,7 +7,7 @@ use super::{
     WorkspaceState, id::check_name, locked::Locked, merge::make_room, record::SnapshotRecord,
     timestamp::Timestamp,
 };
-use crate::{Vm, error::Error, on_thread::on_thread};
+use crate::{error::Error, on_thread::on_thread};
 
 impl Workspace {
     /// Takes a snapshot of its disk, running or stopped. The processes of a running one
@@ -18,7 +18,7 @@ impl Workspace {
     /// [`WorkspaceError::SnapshotTaken`], [`Error::Invalid`] if it cannot be a name,
     /// [`WorkspaceError::TooManyLayers`] if the workspace was built on 15 others that are
     /// kept, or runs and must be started again before there can be more, and as for
-    /// [`Vm::switch_disk`].
+    /// [`Vm::switch_disk`](crate::Vm::switch_disk).
     ///
     /// # Cancel safety
     /// If the future is dropped, there may or may not be a snapshot.
@@ -37,7 +37,7 @@ impl Workspace {
         let next = locked.record.layers.next();
         match locked.state() {
             WorkspaceState::Running => {
-                let vm = Vm::attach(self.id()).await?;
+                let vm = self.attach_vm().await?;
                 // First, so that nothing is lost that is written to the new layer before
                 // the next record.
                 locked.record.next_top = Some(next);

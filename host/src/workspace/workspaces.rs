@@ -164,7 +164,7 @@ impl Workspaces {
             None => Ok(running::start(locked).await?.vm),
             Some(keeper) => {
                 keeper.start(locked, KeeperTask::Start, None).await?;
-                Vm::attach(&id).await
+                Workspace::new(self.clone(), id).attach_vm().await
             }
         }
     }
