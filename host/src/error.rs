@@ -193,7 +193,7 @@ pub enum Error {
     },
 
     /// A VM of this user with this id runs already.
-    #[error("a VM with the id {id:?} runs already: choose another id")]
+    #[error("a VM with the id {id:?} runs already: stop it, or choose another id")]
     IdTaken {
         /// The id.
         id: String,

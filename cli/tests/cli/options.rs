@@ -89,7 +89,7 @@ fn an_id_that_is_taken_or_makes_no_sense_is_refused() {
     let mut first = Vmcell::run(["--id", &id], READY_AND_WAIT).start();
     assert_eq!(first.line(), "ready\n");
     let second = Vmcell::run(["--id", &id], ["true"]).finish();
-    second.assert_failed(125, "runs already: choose another id");
+    second.assert_failed(125, "runs already: stop it, or choose another id");
     let second = Vmcell::run(["--id", &id, "--json"], ["true"]).finish();
     assert_eq!(second.json()["error"]["code"], "id-taken", "{second:?}");
     let ended = Vmcell::run(["--id", "a/b"], ["true"]).finish();

@@ -12,6 +12,12 @@ pub enum WorkspaceError {
         /// The id or name that was looked for.
         id: String,
     },
+    /// There is a workspace with this id.
+    #[error("there is a workspace with the id {id:?}: choose another one, or delete it first")]
+    IdTaken {
+        /// The id.
+        id: String,
+    },
     /// Another workspace of this user has the name.
     #[error("the workspace {id} has the name {name:?}: choose another one")]
     NameTaken {
@@ -94,6 +100,7 @@ impl WorkspaceError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::NotFound { .. } => "no-such-workspace",
+            Self::IdTaken { .. } => "workspace-id-taken",
             Self::NameTaken { .. } => "workspace-name-taken",
             Self::State { .. } => "workspace-state",
             Self::NoSnapshot { .. } => "no-such-snapshot",

@@ -1,4 +1,5 @@
 use std::{
+    ffi::OsString,
     fs::{self, DirBuilder, File},
     io,
     ops::ControlFlow,
@@ -58,17 +59,39 @@ impl Folder {
         Self { path }
     }
 
+    /// How the name of a folder begins that is being created.
+    pub(super) const BEGUN: &str = ".new-";
+
     /// Creates the folder of a new workspace, which nobody sees before its record is
-    /// written.
+    /// written. It has its lock from the beginning, so that it is not taken for the folder
+    /// of somebody else, or for one that was abandoned.
     pub(super) fn create(path: PathBuf) -> Result<(Self, FileLock), Error> {
         let make = || {
+            let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+            let mut begun = OsString::from(Self::BEGUN);
+            begun.push(name);
+            let begun = path.with_file_name(begun);
             let mut builder = DirBuilder::new();
-            builder.mode(0o700).create(&path)?;
-            builder.create(path.join(LAYERS))?;
-            FileLock::try_take(&path.join(CHANGES_LOCK))?.ok_or(io::ErrorKind::WouldBlock.into())
+            builder.mode(0o700).create(&begun)?;
+            builder.create(begun.join(LAYERS))?;
+            let lock = FileLock::try_take(&begun.join(CHANGES_LOCK))?;
+            fs::rename(&begun, &path)?;
+            lock.ok_or_else(|| io::Error::from(io::ErrorKind::WouldBlock))
         };
         let lock = make().map_err(Error::host("make the folder of the workspace"))?;
         Ok((Self { path }, lock))
+    }
+
+    /// Returns whether it is the folder of a workspace, and not of somebody else.
+    pub(super) fn is_of_workspace(&self) -> bool {
+        self.changes_lock().is_file()
+    }
+
+    /// Returns whether a program that died has begun to create it.
+    pub(super) fn is_abandoned(&self) -> bool {
+        self.is_of_workspace()
+            && matches!(self.read(), Ok(None))
+            && !FileLock::is_held(&self.changes_lock()).unwrap_or(true)
     }
 
     pub(super) fn path(&self) -> &Path {

@@ -323,7 +323,22 @@ impl Workspace {
     /// # Cancel safety
     /// If the future is dropped, it may or may not be deleted.
     pub async fn delete(self) -> Result<(), Error> {
-        let mut locked = self.lock().await?;
+        let locked = self.lock().await?;
+        self.delete_locked(locked).await
+    }
+
+    /// Deletes it if its time is over. Returns whether it was: it may be another one by now
+    /// that got the same id.
+    pub(super) async fn delete_expired(self) -> Result<bool, Error> {
+        let locked = self.lock().await?;
+        let is_expired = locked.record.expires.is_some_and(|it| it <= Timestamp::now());
+        if is_expired {
+            self.delete_locked(locked).await?;
+        }
+        Ok(is_expired)
+    }
+
+    async fn delete_locked(self, mut locked: Locked) -> Result<(), Error> {
         self.kill(&mut locked).await?;
         on_thread("delete the workspace", move || {
             let _lock = self.workspaces.lock()?;

@@ -5,7 +5,7 @@ use std::{
 };
 
 use super::{
-    id::{check_label, check_name, new_id},
+    id::{check_id, check_label, check_name, new_id},
     record::Record,
     seed::Seed,
     specification::Specification,
@@ -30,6 +30,7 @@ use crate::{error::Error, network::NetworkPolicy};
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct NewWorkspace {
+    id: Option<String>,
     pub(super) name: Option<String>,
     pub(super) labels: BTreeMap<String, String>,
     pub(super) specification: Specification,
@@ -45,6 +46,7 @@ impl NewWorkspace {
         let image = image.into();
         let environment = image.file_stem().unwrap_or_default();
         Self {
+            id: None,
             name: None,
             labels: BTreeMap::new(),
             specification: Specification {
@@ -70,8 +72,19 @@ impl NewWorkspace {
         self
     }
 
+    /// Sets its id, which never changes: 1 to 48 lower-case letters, digits and hyphens. No
+    /// other workspace may have it as its id or its name. By default it is made here:
+    /// `ws-` and twelve random letters.
+    ///
+    /// It is the id of its VM, too, so that it runs only while no other VM of this user has
+    /// the same id.
+    pub fn id(mut self, id: impl Into<String>) -> Self {
+        self.id = Some(id.into());
+        self
+    }
+
     /// Sets a name by which the workspace is found. No two workspaces of a user have the
-    /// same one.
+    /// same one, and none has the id of another one as its name.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
@@ -151,9 +164,10 @@ impl NewWorkspace {
         self
     }
 
-    /// A workspace with the settings of another one, but for its name.
+    /// A workspace with the settings of another one, but for its id and its name.
     pub(super) fn like(record: &Record) -> Self {
         Self {
+            id: None,
             name: None,
             labels: record.labels.clone(),
             specification: record.specification.clone(),
@@ -163,9 +177,14 @@ impl NewWorkspace {
         }
     }
 
-    /// Returns the record of the workspace.
-    pub(super) fn into_record(self) -> Result<Record, Error> {
-        let mut record = Record::new(new_id()?, self.specification);
+    /// Returns the record of the workspace. `prefix` is how its id begins if none was set.
+    pub(super) fn into_record(self, prefix: &str) -> Result<Record, Error> {
+        let id = match self.id {
+            Some(id) => id,
+            None => new_id(prefix)?,
+        };
+        check_id(&id)?;
+        let mut record = Record::new(id, self.specification);
         record.name = self.name;
         record.labels = self.labels;
         let expires = self

@@ -133,7 +133,7 @@ async fn watch(
                 let workspace = workspace.clone();
                 let changing = change.insert(tokio::spawn(async move {
                     let changed = match due {
-                        Due::Delete => workspace.delete().await,
+                        Due::Delete => workspace.delete_expired().await.map(drop),
                         Due::Pause => workspace.pause_if_idle().await,
                     };
                     if let Err(error) = changed {

@@ -166,8 +166,8 @@ impl Workspace {
     }
 
     /// Creates a workspace from a snapshot of this one. It shares the disk with it up to
-    /// there, so this takes milliseconds, and is stopped. `change` sets its name and
-    /// labels, and what else is to be different.
+    /// there, so this takes milliseconds, and is stopped. `change` sets its id, its name
+    /// and its labels, and what else is to be different.
     ///
     /// ```no_run
     /// # async fn example(workspace: vmcell::workspace::Workspace) -> Result<(), vmcell::Error> {
@@ -182,7 +182,8 @@ impl Workspace {
     /// ```
     ///
     /// # Errors
-    /// [`WorkspaceError::NoSnapshot`], [`WorkspaceError::NameTaken`].
+    /// [`WorkspaceError::NoSnapshot`], [`WorkspaceError::NameTaken`],
+    /// [`WorkspaceError::IdTaken`].
     ///
     /// # Cancel safety
     /// If the future is dropped, there may or may not be a workspace.
@@ -197,7 +198,7 @@ impl Workspace {
         };
         let mut new = change(NewWorkspace::like(&source.record));
         new.check_fork(&source.record)?;
-        let mut record = new.into_record()?;
+        let mut record = self.workspaces().record_of(new)?;
         record.seed = source.record.seed.clone();
         record.layers = source.record.layers.fork(layer);
         record.baseline = SnapshotRecord {

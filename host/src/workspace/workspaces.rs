@@ -12,7 +12,7 @@ use rustix::process::geteuid;
 use super::{
     Keeper, NewWorkspace, Workspace, WorkspaceError, WorkspaceInfo, create,
     folder::Folder,
-    id::is_id,
+    id::{PREFIX, is_id},
     keeper_messages::KeeperTask,
     lock::FileLock,
     locked::Locked,
@@ -28,6 +28,7 @@ use crate::{Vm, error::Error, locate, on_thread::on_thread};
 pub struct Workspaces {
     folder: PathBuf,
     keeper: Option<Keeper>,
+    id_prefix: String,
 }
 
 /// How the names of folders begin that are being removed.
@@ -38,6 +39,9 @@ const LISTED: &str = "listed";
 
 /// Held while a folder is created or removed, and while a name is given.
 const LOCK: &str = "lock";
+
+/// The files beside the folders of the workspaces.
+pub(super) const FILES: [&str; 2] = [LISTED, LOCK];
 
 impl Workspaces {
     /// Opens those of this user: below `$XDG_STATE_HOME/vmcell`, or
@@ -76,7 +80,16 @@ impl Workspaces {
         Ok(Self {
             folder,
             keeper: None,
+            id_prefix: PREFIX.to_owned(),
         })
+    }
+
+    /// Sets how the ids begin that are made for workspaces without one: `ws` by default, as
+    /// in `ws-abcdefghjkmn`.
+    #[must_use]
+    pub fn id_prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.id_prefix = prefix.into();
+        self
     }
 
     /// Sets the program that runs the workspaces which are started from now on. They go on
@@ -91,7 +104,7 @@ impl Workspaces {
     /// used, also by other programs.
     ///
     /// # Errors
-    /// [`Error::Workspace`] if its name is taken, [`Error::BadFile`] if its image or seed
+    /// [`Error::Workspace`] if its id or name is taken, [`Error::BadFile`] if its image or seed
     /// cannot be used, and as for [`VmBuilder::start`](crate::VmBuilder::start). Nothing is
     /// left behind.
     ///
@@ -124,7 +137,7 @@ impl Workspaces {
         on_seed: OnSeed,
     ) -> Result<Workspace, Error> {
         let (seed, is_warm) = (new.check()?, new.is_warm);
-        let locked = self.add(new.into_record()?).await?;
+        let locked = self.add(self.record_of(new)?).await?;
         let id = locked.record.id.clone();
         match &self.keeper {
             None => drop(create::create(locked, seed, is_warm, on_seed).await?),
@@ -144,6 +157,11 @@ impl Workspaces {
             }
         }
         Ok(Workspace::new(self.clone(), id))
+    }
+
+    /// Returns the record of a new workspace.
+    pub(super) fn record_of(&self, new: NewWorkspace) -> Result<Record, Error> {
+        new.into_record(&self.id_prefix)
     }
 
     /// Removes what programs have left behind that died.
@@ -174,10 +192,11 @@ impl Workspaces {
         let this = self.clone();
         on_thread("make the workspace", move || {
             let _lock = this.lock()?;
+            this.sweep();
+            this.check_id_is_free(&record.id)?;
             if let Some(name) = &record.name {
                 this.check_name_is_free(name, &record.id)?;
             }
-            this.sweep();
             let (folder, changes) = Folder::create(this.folder.join(&record.id))?;
             // Others see its name from now on.
             folder.reserve(record.name.as_deref())?;
@@ -198,11 +217,9 @@ impl Workspaces {
         let wanted = id_or_name.to_owned();
         let id = on_thread("look for the workspace", move || {
             let not_found = WorkspaceError::NotFound { id: wanted.clone() };
-            if is_id(&wanted) {
-                return match this.of(&wanted).read()? {
-                    Some(_) => Ok(wanted),
-                    None => Err(not_found.into()),
-                };
+            // No other one has it as its name.
+            if is_id(&wanted) && this.of(&wanted).read()?.is_some() {
+                return Ok(wanted);
             }
             let has_name = |record: &Record| record.name.as_deref() == Some(&wanted);
             let found = this.records().find(has_name);
@@ -271,12 +288,15 @@ impl Workspaces {
         let mut reaped = Vec::new();
         for info in self.list_unmarked().await? {
             if info.expires.is_some_and(|expires| expires <= now) {
-                match Workspace::new(self.clone(), info.id.clone()).delete().await {
+                let workspace = Workspace::new(self.clone(), info.id.clone());
+                match workspace.delete_expired().await {
                     // Its own program was faster.
-                    Ok(()) | Err(Error::Workspace(WorkspaceError::NotFound { .. })) => {}
+                    Ok(true) | Err(Error::Workspace(WorkspaceError::NotFound { .. })) => {
+                        reaped.push(info.id);
+                    }
+                    Ok(false) => {}
                     Err(error) => return Err(error),
                 }
-                reaped.push(info.id);
             }
         }
         Ok(reaped)
@@ -288,6 +308,7 @@ impl Workspaces {
         Self {
             folder: parent.to_owned(),
             keeper: None,
+            id_prefix: PREFIX.to_owned(),
         }
     }
 
@@ -309,9 +330,23 @@ impl Workspaces {
         lock.ok_or_else(|| Error::host(DOING)(io::ErrorKind::NotFound.into()))
     }
 
-    /// Fails if a workspace other than `id` has the name. The caller has the
+    /// Fails if a workspace has the id, or has it as its name. The caller has the
     /// [lock](Self::lock).
+    fn check_id_is_free(&self, id: &str) -> Result<(), Error> {
+        // Also if it is not the folder of a workspace.
+        match fs::symlink_metadata(self.of(id).path()) {
+            Ok(_) => Err(WorkspaceError::IdTaken { id: id.to_owned() }.into()),
+            Err(_) => self.check_name_is_free(id, id),
+        }
+    }
+
+    /// Fails if a workspace other than `id` has the name, or has it as its id. The caller
+    /// has the [lock](Self::lock).
     pub(super) fn check_name_is_free(&self, name: &str, id: &str) -> Result<(), Error> {
+        if self.ids().any(|other| other == name && other != id) {
+            let id = name.to_owned();
+            return Err(WorkspaceError::IdTaken { id }.into());
+        }
         let taken = |id: String| WorkspaceError::NameTaken {
             name: name.to_owned(),
             id,
@@ -329,37 +364,38 @@ impl Workspaces {
     /// Removes the folder of a workspace as a whole.
     pub(super) fn remove(&self, folder: &Folder, id: &str) -> io::Result<()> {
         let deleted = self.folder.join(format!("{DELETED}{id}"));
+        // Of an earlier one with the same id.
+        match fs::remove_dir_all(&deleted) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
         fs::rename(folder.path(), &deleted)?;
         fs::remove_dir_all(deleted)
     }
 
     /// Removes what programs have left behind that died while they created or removed a
-    /// workspace. The caller has the [lock](Self::lock).
+    /// workspace, and nothing else. The caller has the [lock](Self::lock).
     fn sweep(&self) {
         for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
             let name = entry.file_name();
-            let is_deleted = name.as_encoded_bytes().starts_with(DELETED.as_bytes());
+            let begins = |with: &str| name.as_encoded_bytes().starts_with(with.as_bytes());
             let is_abandoned = || {
                 let folder = Folder::new(entry.path());
-                name.to_str().is_some_and(is_id)
-                    && matches!(folder.read(), Ok(None))
-                    && !FileLock::is_held(&folder.changes_lock()).unwrap_or(true)
+                name.to_str().is_some_and(is_id) && folder.is_abandoned()
             };
-            if is_deleted || is_abandoned() {
+            if begins(DELETED) || begins(Folder::BEGUN) || is_abandoned() {
                 let removed = fs::remove_dir_all(entry.path());
                 tracing::info!(name = %name.display(), ?removed, "removed what was left of a workspace");
             }
         }
     }
 
-    fn ids(&self) -> impl Iterator<Item = String> {
+    /// Returns the ids of all workspaces, also of those that are being created or damaged.
+    pub(super) fn ids(&self) -> impl Iterator<Item = String> {
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let names = entries.map(|entry| entry.file_name());
-        names.filter_map(|name| {
-            OsStr::to_str(&name)
-                .filter(|name| is_id(name))
-                .map(str::to_owned)
-        })
+        let names = names.filter_map(|name| OsStr::to_str(&name).map(str::to_owned));
+        names.filter(|name| is_id(name) && self.of(name).is_of_workspace())
     }
 
     /// Returns what is written down about all workspaces.
