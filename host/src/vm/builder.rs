@@ -362,7 +362,7 @@ impl VmBuilder {
     }
 
     /// Checks what can be checked without looking at the machine.
-    pub(super) fn validate(&self) -> Result<(), Error> {
+    pub(crate) fn validate(&self) -> Result<(), Error> {
         let invalid = |text: String| Err(Error::Invalid(text));
         if !(1..=Self::MAX_VCPUS).contains(&self.vcpus) {
             return invalid(format!(

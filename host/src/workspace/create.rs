@@ -88,6 +88,7 @@ async fn fill_vm(
     record.baseline = SnapshotRecord {
         layer: record.layers.top(),
         created: now,
+        is_blank: false,
     };
     record.layers.start_above(record.layers.top());
     record.last_activity = now;

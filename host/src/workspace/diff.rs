@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     diff::{Diff, DiffCollector, DiffLimits, DiffOptions, Manifest, ManifestEntry, ManifestKind},
-    disk::{Disk, DiskOptions, WalkOptions},
+    disk::{Disk, DiskError, DiskOptions, WalkOptions},
     error::Error,
     files::{Files, ManifestOptions, manifest_entry},
     on_thread::on_thread,
@@ -112,7 +112,12 @@ fn manifest(options: &DiskOptions, layer: &Path) -> Result<Manifest, Error> {
         "delete some files of the workspace",
     );
     let walk = WalkOptions::new().with_sha256().without_names();
-    for entry in disk.walk(WORKSPACE, walk)? {
+    let entries = match disk.walk(WORKSPACE, walk) {
+        // Nothing has made it yet, or it was removed.
+        Err(DiskError::NotFound { .. }) => return Ok(manifest),
+        entries => entries?,
+    };
+    for entry in entries {
         let entry = entry.map_err(|problem| problem.error)?;
         budget.add(entry.memory_size())?;
         let path = entry.path.strip_prefix(top).unwrap_or(&entry.path);

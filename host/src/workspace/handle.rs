@@ -331,7 +331,10 @@ impl Workspace {
     /// that got the same id.
     pub(super) async fn delete_expired(self) -> Result<bool, Error> {
         let locked = self.lock().await?;
-        let is_expired = locked.record.expires.is_some_and(|it| it <= Timestamp::now());
+        let is_expired = locked
+            .record
+            .expires
+            .is_some_and(|it| it <= Timestamp::now());
         if is_expired {
             self.delete_locked(locked).await?;
         }

@@ -140,6 +140,7 @@ mod tests {
         let snapshot = SnapshotRecord {
             layer,
             created: Timestamp::now(),
+            is_blank: false,
         };
         let snapshots = &mut locked.record.snapshots;
         snapshots.insert(format!("of-{layer}"), snapshot);

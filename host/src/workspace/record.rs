@@ -32,6 +32,9 @@ pub(super) struct Record {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) expires: Option<Timestamp>,
     pub(super) layers: LayerTree,
+    /// Whether `/workspace` was never made on its disk, because it has not started yet.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) is_blank: bool,
     /// The layer that the VM may have gone on in, although nothing says so yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) next_top: Option<u32>,
@@ -60,6 +63,9 @@ pub(super) struct SnapshotRecord {
     /// The layer that is not written any more.
     pub(super) layer: u32,
     pub(super) created: Timestamp,
+    /// Whether `/workspace` was never made in it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) is_blank: bool,
 }
 
 /// How `/workspace` was filled.
@@ -151,8 +157,10 @@ impl Record {
             baseline: SnapshotRecord {
                 layer: layers.top(),
                 created: now,
+                is_blank: false,
             },
             layers,
+            is_blank: false,
             next_top: None,
             snapshots: BTreeMap::new(),
             reset_count: 0,
@@ -348,6 +356,7 @@ pub(super) mod tests {
         let snapshot = SnapshotRecord {
             layer: 2,
             created: Timestamp::now(),
+            is_blank: false,
         };
         record.snapshots.insert("a".to_owned(), snapshot);
         record.layers.start_above(2);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::{task::JoinHandle, time::sleep};
 
 use super::{
-    Workspace, Workspaces,
+    Workspace, Workspaces, blank,
     deadlines::{self, Due},
     folder::Folder,
     lock::FileLock,
@@ -43,7 +43,11 @@ pub(super) async fn start(locked: Locked) -> Result<Running, Error> {
         Some(_) => vm.snapshot(locked.folder.memory()),
         None => vm,
     };
-    match vm.start().await {
+    let started = match vm.start().await {
+        Ok(vm) => blank::finish(vm, &mut locked).await,
+        failed => failed,
+    };
+    match started {
         Ok(vm) => {
             locked.folder.remove_memory();
             if let Some(pause) = pause {

@@ -69,6 +69,7 @@ impl Workspace {
         let snapshot = SnapshotRecord {
             layer: below,
             created: Timestamp::now(),
+            is_blank: locked.record.is_blank,
         };
         let snapshots = &mut locked.record.snapshots;
         snapshots.insert(name.to_owned(), snapshot.clone());
@@ -138,7 +139,10 @@ impl Workspace {
     /// If the future is dropped, it may or may not be reset, and may be stopped.
     pub async fn reset(&self, snapshot: &str) -> Result<WorkspaceInfo, Error> {
         let mut locked = self.lock().await?;
-        let Some(layer) = locked.record.snapshot(snapshot).map(|it| it.layer) else {
+        let Some(&SnapshotRecord {
+            layer, is_blank, ..
+        }) = locked.record.snapshot(snapshot)
+        else {
             return Err(self.no_snapshot(snapshot));
         };
         let was_running = locked.state() == WorkspaceState::Running;
@@ -148,6 +152,7 @@ impl Workspace {
         let next = locked.record.layers.next();
         let record = &mut locked.record;
         record.layers.start_above(layer);
+        record.is_blank = is_blank;
         record.drop_unneeded_layers();
         record.reset_count += 1;
         record.last_reset = Some(Timestamp::now());
@@ -193,7 +198,10 @@ impl Workspace {
         change: impl FnOnce(NewWorkspace) -> NewWorkspace,
     ) -> Result<Self, Error> {
         let source = self.lock().await?;
-        let Some(layer) = source.record.snapshot(snapshot).map(|it| it.layer) else {
+        let Some(&SnapshotRecord {
+            layer, is_blank, ..
+        }) = source.record.snapshot(snapshot)
+        else {
             return Err(self.no_snapshot(snapshot));
         };
         let mut new = change(NewWorkspace::like(&source.record));
@@ -201,9 +209,11 @@ impl Workspace {
         let mut record = self.workspaces().record_of(new)?;
         record.seed = source.record.seed.clone();
         record.layers = source.record.layers.fork(layer);
+        record.is_blank = is_blank;
         record.baseline = SnapshotRecord {
             layer,
             created: Timestamp::now(),
+            is_blank,
         };
         let target = self.workspaces().add(record).await?;
         let id = target.record.id.clone();

@@ -10,7 +10,7 @@ use std::{
 use rustix::process::geteuid;
 
 use super::{
-    Keeper, NewWorkspace, Workspace, WorkspaceError, WorkspaceInfo, create,
+    Keeper, NewWorkspace, Workspace, WorkspaceError, WorkspaceInfo, blank, create,
     folder::Folder,
     id::{PREFIX, is_id},
     keeper_messages::KeeperTask,
@@ -156,6 +156,43 @@ impl Workspaces {
                 }
             }
         }
+        Ok(Workspace::new(self.clone(), id))
+    }
+
+    /// Creates a workspace that is stopped, in milliseconds: nothing is booted. Its baseline
+    /// is its image. `/workspace` is made when it starts for the first time.
+    ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), vmcell::Error> {
+    /// use vmcell::workspace::{NewWorkspace, Workspaces};
+    ///
+    /// let workspaces = Workspaces::open()?;
+    /// let workspace = workspaces.create_stopped(NewWorkspace::new("base.ext4")).await?;
+    /// workspace.start().await?; // when it is needed
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Workspace`] if its id or name is taken, [`Error::BadFile`] if its image
+    /// cannot be used, [`Error::Invalid`] if it has a seed or cannot have such a VM. Nothing
+    /// is left behind. That its [user](NewWorkspace::user) does not exist is found when it
+    /// starts.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, there may or may not be a workspace.
+    pub async fn create_stopped(&self, mut new: NewWorkspace) -> Result<Workspace, Error> {
+        if new.check()?.is_some() {
+            return Err(Error::Invalid(
+                "a workspace that is created stopped cannot be seeded, because no VM runs that \
+                 could write to its disk: create it started, or copy the files into it when it \
+                 has been started"
+                    .to_owned(),
+            ));
+        }
+        let locked = self.add(self.record_of(new)?).await?;
+        let id = locked.record.id.clone();
+        on_thread("make the workspace", move || blank::create(locked)).await?;
         Ok(Workspace::new(self.clone(), id))
     }
 
@@ -375,7 +412,7 @@ impl Workspaces {
 
     /// Removes what programs have left behind that died while they created or removed a
     /// workspace, and nothing else. The caller has the [lock](Self::lock).
-    fn sweep(&self) {
+    pub(super) fn sweep(&self) {
         for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
             let name = entry.file_name();
             let begins = |with: &str| name.as_encoded_bytes().starts_with(with.as_bytes());

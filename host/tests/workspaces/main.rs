@@ -1,6 +1,7 @@
 //! Workspaces, in real VMs. They need what `make setup` installs.
 #![allow(clippy::unwrap_used)]
 
+mod blank;
 mod disk_sizes;
 mod keepers;
 mod layers;
