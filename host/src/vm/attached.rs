@@ -75,13 +75,14 @@ pub(super) async fn attach_if(id: &str, is_meant: impl FnOnce(&Path) -> bool) ->
     let warnings = client.summary.warnings.clone();
     let keeps_disk = client.summary.keeps_disk;
     let socket = client.attach().await.map_err(|_| no_such_vm())?;
-    let session = Session::connect(Link::socket(socket), None)
-        .await
-        .map_err(|error| match error {
-            // The VM is just ending.
-            LinkError::Closed | LinkError::Io(_) => no_such_vm(),
-            other => Error::Transport(other.to_string()),
-        })?;
+    let session =
+        Session::connect(Link::socket(socket), None)
+            .await
+            .map_err(|error| match error {
+                // The VM is just ending.
+                LinkError::Closed | LinkError::Io(_) => no_such_vm(),
+                other => Error::Transport(other.to_string()),
+            })?;
     let session = Arc::new(session);
     let watching = connect_to_owner(&name).await?;
     let (state_sender, state) = watch::channel(VmState::Running);

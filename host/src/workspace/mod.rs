@@ -35,6 +35,7 @@ mod command_record;
 mod commands;
 mod create;
 mod deadlines;
+mod deletion;
 mod diff;
 mod error;
 mod folder;
@@ -62,6 +63,7 @@ mod update;
 mod workspaces;
 
 pub use command_record::{CommandRecord, CommandState, RecordedOutput};
+pub use deletion::{DeletedWorkspaces, FailedDeletion};
 pub use error::WorkspaceError;
 pub use handle::Workspace;
 pub use info::{WorkspaceInfo, WorkspaceSeed, WorkspaceSnapshot};

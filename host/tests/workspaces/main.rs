@@ -2,7 +2,9 @@
 #![allow(clippy::unwrap_used)]
 
 mod blank;
+mod deletion;
 mod disk_sizes;
+mod ids;
 mod keepers;
 mod layers;
 mod lifecycle;
