@@ -56,6 +56,13 @@ pub struct OpenConnection {
     pub received: u64,
 }
 
+/// The status of a VM with this policy whose programs have not used the network.
+impl From<&NetworkPolicy> for NetworkStatus {
+    fn from(policy: &NetworkPolicy) -> Self {
+        Self::new(policy, TrafficTotals::default(), Vec::new())
+    }
+}
+
 impl NetworkStatus {
     pub(super) fn new(
         policy: &NetworkPolicy,

@@ -41,7 +41,7 @@ pub(super) fn check_id(id: &str) -> Result<(), Error> {
     match is_id(id) {
         true => Ok(()),
         false => Err(Error::Invalid(format!(
-            "{id:?} cannot be the id of a workspace: it has 1 to {MAX_ID} lower-case letters, \
+            "{id:?} cannot be an id: it has 1 to {MAX_ID} lower-case letters, \
              digits and hyphens, begins with a letter or a digit, and is none of {FILES:?}"
         ))),
     }
@@ -128,7 +128,7 @@ mod tests {
             &"a".repeat(49),
         ] {
             let error = check_id(id).unwrap_err().to_string();
-            assert!(error.contains("cannot be the id"), "{error}");
+            assert!(error.contains("cannot be an id"), "{error}");
         }
     }
 

@@ -12,7 +12,7 @@ use rustix::process::geteuid;
 use super::{
     Keeper, NewWorkspace, Workspace, WorkspaceError, WorkspaceInfo, blank, create,
     folder::Folder,
-    id::{PREFIX, is_id},
+    id::{PREFIX, check_id, is_id},
     keeper_messages::KeeperTask,
     lock::FileLock,
     locked::Locked,
@@ -50,11 +50,19 @@ impl Workspaces {
     /// # Errors
     /// [`Error::Missing`] if there is neither, and as for [`at`](Self::at).
     pub fn open() -> Result<Self, Error> {
-        let root = locate::state_folder().ok_or_else(|| Error::Missing {
-            what: "the user's state folder",
-            remedy: "set XDG_STATE_HOME or HOME".to_owned(),
-        })?;
-        Self::at(root)
+        Self::at(state_folder()?)
+    }
+
+    /// Opens workspaces of this user that are kept apart from the others, in a folder beside
+    /// theirs: neither are seen by who opens the other ones. `vmcell vm` has its VMs in
+    /// `vms`.
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open), and [`Error::Invalid`] unless the name of the folder
+    /// consists of lower-case letters, digits and hyphens.
+    pub fn open_apart(name: &str) -> Result<Self, Error> {
+        check_id(name)?;
+        Self::in_folder(state_folder()?.join(name))
     }
 
     /// Opens those below a folder, which is created if it is not there.
@@ -63,9 +71,12 @@ impl Workspaces {
     /// [`Error::Host`] if it cannot be created, [`Error::BadFile`] if it belongs to another
     /// user, who could replace what is in it.
     pub fn at(root: impl AsRef<Path>) -> Result<Self, Error> {
+        Self::in_folder(root.as_ref().join("workspaces"))
+    }
+
+    fn in_folder(folder: PathBuf) -> Result<Self, Error> {
         const DOING: &str = "make the folder of the workspaces";
-        let root = std::path::absolute(root).map_err(Error::host(DOING))?;
-        let folder = root.join("workspaces");
+        let folder = std::path::absolute(folder).map_err(Error::host(DOING))?;
         let mut builder = DirBuilder::new();
         let created = builder.recursive(true).mode(0o700).create(&folder);
         created.map_err(Error::host(DOING))?;
@@ -445,4 +456,12 @@ impl Workspaces {
             }
         })
     }
+}
+
+/// Returns where the files of this user are that are kept.
+fn state_folder() -> Result<PathBuf, Error> {
+    locate::state_folder().ok_or_else(|| Error::Missing {
+        what: "the user's state folder",
+        remedy: "set XDG_STATE_HOME or HOME".to_owned(),
+    })
 }

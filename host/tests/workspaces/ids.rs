@@ -44,7 +44,7 @@ async fn a_workspace_has_the_id_that_it_is_given_and_no_other_one_gets_it() {
 
     for bad in ["../evil", ".hidden", "Upper", "lock", "listed", "", "-a"] {
         let error = workspaces.create_stopped(new().id(bad)).await.unwrap_err();
-        assert!(error.to_string().contains("cannot be the id"), "{error}");
+        assert!(error.to_string().contains("cannot be an id"), "{error}");
     }
 
     // It is free again when its workspace is gone.
