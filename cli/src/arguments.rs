@@ -26,7 +26,9 @@ use crate::{
     shell::ShellArguments,
     snapshot::SnapshotArguments,
     template::TemplateArguments,
+    terminate::TerminateArguments,
     top::TopArguments,
+    vm::VmArguments,
     vm_source::SourceOptions,
     workspace::WorkspaceArguments,
 };
@@ -71,6 +73,10 @@ pub(crate) enum CliCommand {
     /// Manage workspaces: VMs with a disk and snapshots, which go on when this
     /// program ends.
     Workspace(WorkspaceArguments),
+    /// Manage VMs for one command: created, started, used once and deleted.
+    Vm(VmArguments),
+    /// Delete all workspaces, and all VMs of `vmcell vm`, with their disks.
+    Terminate(TerminateArguments),
     /// Run a workspace in the background. `vmcell workspace` starts it.
     #[command(hide = true)]
     KeepWorkspace,
@@ -126,6 +132,8 @@ impl CliCommand {
             Self::Restore(arguments) => arguments.json,
             Self::Template(arguments) => arguments.json(),
             Self::Workspace(arguments) => arguments.json,
+            Self::Vm(arguments) => arguments.json,
+            Self::Terminate(arguments) => arguments.json,
             Self::Service(arguments) => arguments.json(),
             Self::Publish(arguments) => arguments.json,
             Self::Network(arguments) => arguments.json(),
@@ -154,6 +162,7 @@ impl CliCommand {
         match self {
             Self::Run(_) | Self::Exec(_) | Self::Shell(_) | Self::Template(_) => true,
             Self::Workspace(arguments) => arguments.runs_a_command(),
+            Self::Vm(arguments) => arguments.runs_a_command(),
             _ => false,
         }
     }

@@ -1,5 +1,7 @@
 //! Error messages, and errors as JSON.
 
+use std::fmt;
+
 use serde_json::{Value, json};
 use vmcell::{
     Error, ExecStage, service::ServiceError, snapshot::SnapshotError, workspace::WorkspaceError,
@@ -10,6 +12,17 @@ use vmcell_cli::show::{
     message::{self, with_causes},
     name,
 };
+
+/// What an error means in terms of the command that failed, in place of the
+/// message that others get.
+#[derive(Debug)]
+pub(crate) struct Reworded(pub(crate) String);
+
+impl fmt::Display for Reworded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
 
 /// Prints an error, on standard error or as JSON on standard output.
 pub(crate) fn report_error(error: &anyhow::Error, json: bool) {
@@ -31,7 +44,11 @@ pub(crate) fn error_as_json(error: &anyhow::Error) -> Value {
     object
 }
 
-fn describe_any(error: &anyhow::Error) -> String {
+/// Returns the message of an error, as [`describe`] does.
+pub(crate) fn describe_any(error: &anyhow::Error) -> String {
+    if let Some(Reworded(text)) = error.downcast_ref() {
+        return text.clone();
+    }
     match error.downcast_ref::<Error>() {
         Some(error) => describe(error),
         None => format!("{error:#}"),

@@ -44,7 +44,9 @@ mod stream;
 mod tail;
 mod target;
 mod template;
+mod terminate;
 mod top;
+mod vm;
 mod vm_source;
 mod workspace;
 
@@ -80,6 +82,8 @@ fn main() -> ExitCode {
         CliCommand::Restore(arguments) => restore::restore(arguments),
         CliCommand::Template(arguments) => template::template(arguments),
         CliCommand::Workspace(arguments) => workspace::workspace(arguments),
+        CliCommand::Vm(arguments) => vm::vm(arguments),
+        CliCommand::Terminate(arguments) => terminate::terminate(&arguments),
         CliCommand::KeepWorkspace => workspace::keep(),
         CliCommand::Service(arguments) => service::service(arguments),
         CliCommand::Publish(arguments) => port::publish(arguments),

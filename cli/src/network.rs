@@ -72,11 +72,13 @@ async fn status(id: &str, json: bool) -> anyhow::Result<u8> {
     let vm = target::attach(id).await?;
     let status = vm.network_status().await?;
     if json {
-        print_json(&status_as_json(&vm, &status));
+        let mut object = status_as_json(&status);
+        object["sandbox_id"] = vm.id().into();
+        print_json(&object);
         return Ok(0);
     }
     let mut out = SafeStdout::new();
-    let written = write_status(&mut out, &status);
+    let written = write_policy(&mut out, &status).and_then(|()| write_totals(&mut out, &status));
     out.finish(written)?;
     if !status.connections.is_empty() {
         let mut table = Table::new(["NUMBER", "HOST", "ADDRESS", "AGE", "SENT", "RECEIVED"]);
@@ -88,7 +90,8 @@ async fn status(id: &str, json: bool) -> anyhow::Result<u8> {
     Ok(0)
 }
 
-fn write_status(out: &mut impl Write, status: &NetworkStatus) -> io::Result<()> {
+/// Prints what programs may reach.
+pub(crate) fn write_policy(out: &mut impl Write, status: &NetworkStatus) -> io::Result<()> {
     let public = match status.public {
         true => ", all public hosts",
         false => "",
@@ -99,6 +102,11 @@ fn write_status(out: &mut impl Write, status: &NetworkStatus) -> io::Result<()> 
             writeln!(out, "{name:12} {rule}")?;
         }
     }
+    Ok(())
+}
+
+/// Prints how much they have used.
+pub(crate) fn write_totals(out: &mut impl Write, status: &NetworkStatus) -> io::Result<()> {
     let totals = status.totals;
     writeln!(out, "{:12} {}", "decisions", totals.decisions)?;
     writeln!(out, "{:12} {}", "denied", totals.denials)?;
@@ -119,7 +127,8 @@ fn row(connection: &OpenConnection) -> [String; 6] {
     ]
 }
 
-fn status_as_json(vm: &Vm, status: &NetworkStatus) -> Value {
+/// Returns a status, without the VM.
+pub(crate) fn status_as_json(status: &NetworkStatus) -> Value {
     let connections = status.connections.iter().map(|connection| {
         json!({
             "number": connection.number,
@@ -131,7 +140,6 @@ fn status_as_json(vm: &Vm, status: &NetworkStatus) -> Value {
         })
     });
     json!({
-        "sandbox_id": vm.id(),
         "network_policy": status.policy,
         "public": status.public,
         "published_ports": status.published_ports,
@@ -181,7 +189,7 @@ fn print_event(event: &NetworkEvent, json: bool) -> io::Result<()> {
     out.flush()
 }
 
-fn event_as_text(event: &NetworkEvent) -> String {
+pub(crate) fn event_as_text(event: &NetworkEvent) -> String {
     match event {
         NetworkEvent::Decided(decision) => format!(
             "{} {} {} {}",

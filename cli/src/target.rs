@@ -26,6 +26,8 @@ pub(crate) async fn attach(id: &str) -> Result<Vm, Error> {
 pub(crate) struct Target {
     pub(crate) vm: Vm,
     workspace: Option<Workspace>,
+    /// What its id is called in JSON.
+    id_key: &'static str,
 }
 
 impl Target {
@@ -39,6 +41,7 @@ impl Target {
         Self {
             vm,
             workspace: None,
+            id_key: "sandbox_id",
         }
     }
 
@@ -47,6 +50,15 @@ impl Target {
         Self {
             vm,
             workspace: Some(workspace),
+            id_key: "workspace_id",
+        }
+    }
+
+    /// A VM of `vmcell vm`.
+    pub(crate) fn of_own_vm(workspace: Workspace, vm: Vm) -> Self {
+        Self {
+            id_key: "vm_id",
+            ..Self::of_workspace(workspace, vm)
         }
     }
 
@@ -68,18 +80,11 @@ impl Target {
 
     /// Returns an object with its id, to which other members are added.
     pub(crate) fn as_json(&self) -> Value {
-        json!({ self.id_key(): self.vm.id() })
+        json!({ self.id_key: self.vm.id() })
     }
 
     /// Adds its id to a result.
     pub(crate) fn add_to(&self, result: &mut Value) {
-        result[self.id_key()] = self.vm.id().into();
-    }
-
-    fn id_key(&self) -> &'static str {
-        match self.workspace {
-            Some(_) => "workspace_id",
-            None => "sandbox_id",
-        }
+        result[self.id_key] = self.vm.id().into();
     }
 }

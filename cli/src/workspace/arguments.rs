@@ -110,6 +110,10 @@ pub(super) struct CreateArguments {
     /// Environment to boot: `base`, `debian`, or the path of an ext4 image.
     #[arg(value_name = "ENVIRONMENT", default_value = "base")]
     pub(super) environment: OsString,
+    /// ID of the workspace: lower-case letters, digits and `-`. Default: `ws-`
+    /// and twelve random letters.
+    #[arg(long, value_name = "ID")]
+    pub(super) id: Option<String>,
     /// Name by which the workspace is found. No two of your workspaces have the
     /// same.
     #[arg(long, value_name = "NAME")]

@@ -50,6 +50,9 @@ fn new_workspace(arguments: CreateArguments) -> anyhow::Result<NewWorkspace> {
     if let Some(mib) = arguments.disk_mib {
         new = new.disk_mib(mib);
     }
+    if let Some(id) = arguments.id {
+        new = new.id(id);
+    }
     if let Some(name) = arguments.name {
         new = new.name(name);
     }

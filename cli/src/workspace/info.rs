@@ -134,7 +134,7 @@ pub(super) fn print(info: &WorkspaceInfo, json: bool) -> io::Result<()> {
     writeln!(io::stdout(), "{}{name} is {}", info.id, info.state)
 }
 
-pub(super) fn date(time: SystemTime) -> String {
+pub(crate) fn date(time: SystemTime) -> String {
     Date::of(time).rfc3339()
 }
 

@@ -22,7 +22,9 @@ mod status;
 mod update;
 
 pub(crate) use arguments::WorkspaceArguments;
+pub(crate) use info::date;
 pub(crate) use keep::keep;
+pub(crate) use status::print_properties;
 
 use std::env;
 
@@ -64,10 +66,14 @@ pub(crate) fn workspace(arguments: WorkspaceArguments) -> anyhow::Result<u8> {
 
 /// Returns the workspaces of this user, which this program runs in processes of
 /// their own.
-fn open() -> anyhow::Result<Workspaces> {
+pub(crate) fn open() -> anyhow::Result<Workspaces> {
+    Ok(Workspaces::open()?.keeper(keeper()?))
+}
+
+/// Returns this program, as one that keeps a workspace running.
+pub(crate) fn keeper() -> anyhow::Result<Keeper> {
     let program = env::current_exe().context("cannot find this program")?;
-    let keeper = Keeper::new(program).arg("keep-workspace");
-    Ok(Workspaces::open()?.keeper(keeper))
+    Ok(Keeper::new(program).arg("keep-workspace"))
 }
 
 /// Finds a workspace by its id or its name.

@@ -19,8 +19,12 @@ pub(super) async fn status(id: &str, json: bool) -> anyhow::Result<u8> {
 
 /// Prints everything about a workspace.
 pub(super) fn print(workspace: &WorkspaceInfo) -> anyhow::Result<u8> {
+    print_properties(&info::properties(workspace))
+}
+
+/// Prints properties with their names.
+pub(crate) fn print_properties(properties: &[(&str, String)]) -> anyhow::Result<u8> {
     let mut out = SafeStdout::new();
-    let properties = info::properties(workspace);
     let mut properties = properties.iter();
     let written = properties.try_for_each(|(key, value)| {
         write!(out, "{key:12} ")?;
