@@ -46,6 +46,7 @@ mod terminal_output;
 mod termination;
 mod tree;
 mod user;
+mod vm;
 mod vmcell;
 mod web;
 mod workspace;
