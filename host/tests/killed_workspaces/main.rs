@@ -43,6 +43,13 @@ fn new() -> NewWorkspace {
     NewWorkspace::new(image).memory_mib(128)
 }
 
+/// An id that no other test has at the same time, because its folder is new.
+fn id_of(folder: &Path) -> String {
+    let name = folder.file_name().unwrap().to_str().unwrap();
+    let letters = name.chars().filter(char::is_ascii_alphanumeric);
+    letters.map(|letter| letter.to_ascii_lowercase()).collect()
+}
+
 /// Numbers that look random.
 struct Random(u64);
 
@@ -60,6 +67,7 @@ impl Random {
 /// workspace `main`, and `forget` before it does something that may take it away.
 async fn work(folder: PathBuf) {
     let workspaces = workspaces(&folder);
+    let id = id_of(&folder);
     let mut random = Random(std::process::id().into());
     println!("begun");
     loop {
@@ -67,7 +75,12 @@ async fn work(folder: PathBuf) {
         let number = SystemTime::UNIX_EPOCH.elapsed().unwrap().as_micros();
         let workspace = match workspaces.get("main").await {
             Ok(workspace) => workspace,
-            Err(_) => workspaces.create(new().name("main")).await.unwrap(),
+            // With the id of earlier ones.
+            Err(_) => match random.below(2) {
+                0 => workspaces.create(new().id(&id).name("main")).await,
+                _ => workspaces.create_stopped(new().id(&id).name("main")).await,
+            }
+            .unwrap(),
         };
         if random.below(2) == 0 {
             workspace.start().await.unwrap();
