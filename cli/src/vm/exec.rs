@@ -1,18 +1,20 @@
 //! `vmcell vm exec`: runs a command in a VM, and deletes the VM.
 
+use serde_json::json;
 use vmcell::workspace::Workspace;
 use vmcell_cli::signals::Signals;
 
 use super::{arguments::ExecArguments, find, in_terms_of_vms, lifecycle::delete_if_there};
 use crate::{
-    exit_code::TOOL_FAILED,
-    failure::{describe_any, print_json, report},
+    exit_code::{TOOL_FAILED, of_error},
+    failure::{describe_any, error_as_json, print_json, report},
     foreground,
     runtime::block_on,
     target::Target,
 };
 
 pub(super) fn exec(arguments: ExecArguments) -> anyhow::Result<u8> {
+    let json = arguments.options.json;
     let prepared = arguments.options.prepare(arguments.command)?;
     block_on(async move {
         // Those that end this program, too: it has to clean up.
@@ -20,18 +22,25 @@ pub(super) fn exec(arguments: ExecArguments) -> anyhow::Result<u8> {
         let vm = find(&arguments.vm.id).await?;
         let target = Target::of_own_vm(vm.clone(), vm.vm().await?);
         // From here on, the VM is deleted whatever happens.
-        let outcome = foreground::run(&target, prepared, &mut signals).await;
+        let mut outcome = foreground::run(&target, prepared, &mut signals).await;
         let is_deleted = delete(vm, &mut signals).await;
-        let mut outcome = outcome?;
-        if let Some(result) = &mut outcome.result {
-            target.add_to(result);
+        if json {
+            let mut result = match &mut outcome {
+                // There is none of a command that was interrupted.
+                Ok(outcome) => outcome.result.take().unwrap_or(json!({})),
+                Err(error) => json!({ "error": error_as_json(error) }),
+            };
+            target.add_to(&mut result);
             result["deleted"] = is_deleted.into();
-            print_json(result);
+            print_json(&result);
         }
-        Ok(match outcome.code {
-            0 if !is_deleted => TOOL_FAILED,
-            code => code,
-        })
+        match outcome {
+            Ok(outcome) if outcome.code == 0 && !is_deleted => Ok(TOOL_FAILED),
+            Ok(outcome) => Ok(outcome.code),
+            // It was printed.
+            Err(error) if json => Ok(error.downcast_ref().map_or(TOOL_FAILED, of_error)),
+            Err(error) => Err(error),
+        }
     })
 }
 

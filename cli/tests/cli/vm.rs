@@ -195,6 +195,11 @@ fn a_vm_is_deleted_however_its_command_has_ended() {
         (&result["stdout"], &result["timed_out"]),
         (&"out\n".into(), &false.into())
     );
+    let result = run(&["--json", "--", "no-such-program"]);
+    assert_eq!(result.code(), 127);
+    let result = result.json();
+    assert_eq!(result["error"]["code"], "exec", "{result}");
+    assert_eq!(result["deleted"], true);
     let result = run(&["--json", "--timeout-seconds", "1", "--", "sleep", "100"]);
     assert_eq!(result.code(), 124);
     let result = result.json();
