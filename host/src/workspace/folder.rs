@@ -82,9 +82,10 @@ impl Folder {
         Ok((Self { path }, lock))
     }
 
-    /// Returns whether it is the folder of a workspace, and not of somebody else.
+    /// Returns whether it is the folder of a workspace, and not of somebody else. A copy
+    /// may lack the lock.
     pub(super) fn is_of_workspace(&self) -> bool {
-        self.changes_lock().is_file()
+        self.changes_lock().is_file() || matches!(self.read(), Ok(Some(_)))
     }
 
     /// Returns whether a program that died has begun to create it.
