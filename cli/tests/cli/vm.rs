@@ -8,6 +8,7 @@ use tempfile::TempDir;
 
 use crate::{
     processes::Process,
+    shared_vm::unique,
     user::User,
     vmcell::{Ended, READY_AND_WAIT, Running, Vmcell, eventually},
 };
@@ -272,41 +273,42 @@ fn a_stopped_vm_whose_time_is_over_is_reaped() {
 #[test]
 fn workspaces_are_not_among_the_vms_and_exec_does_not_delete_them() {
     let state = State::new();
-    let create = ["workspace", "create", "--mem-mib", "128", "--id", "mine"];
-    assert_eq!(state.text(create), "mine is running\n");
+    let mine = &*unique("mine");
+    let create = ["workspace", "create", "--mem-mib", "128", "--id", mine];
+    assert_eq!(state.text(create), format!("{mine} is running\n"));
     for command in ["exec", "delete", "status", "network"] {
-        let words = ["vm", command, "mine"].into_iter();
+        let words = ["vm", command, mine].into_iter();
         let words = words.chain(["true"].into_iter().filter(|_| command == "exec"));
         let ended = state.cli(words).finish();
-        ended.assert_failed(125, "there is no VM \"mine\"");
+        ended.assert_failed(125, &format!("there is no VM {mine:?}"));
     }
     let exec = |words: &[&str]| -> i32 {
-        let exec = ["workspace", "exec", "mine"].into_iter();
+        let exec = ["workspace", "exec", mine].into_iter();
         state.cli(exec.chain(words.iter().copied())).finish().code()
     };
     assert_eq!(exec(&["--", "true"]), 0);
     assert_eq!(exec(&["--", "sh", "-c", "exit 7"]), 7);
     assert_eq!(exec(&["--timeout-seconds", "1", "--", "sleep", "100"]), 124);
-    let status = state.json(["workspace", "status", "mine"]);
+    let status = state.json(["workspace", "status", mine]);
     assert_eq!(
         (&status["state"], &status["command_count"]),
         (&"running".into(), &3.into())
     );
 
     // A VM may get the same id, and harms nothing.
-    assert_eq!(state.create(["--id", "mine"]), "mine");
-    let ended = state.cli(["vm", "create", "--id", "mine"]).finish();
-    ended.assert_failed(125, "`vmcell vm delete mine`");
-    let ended = state.cli(["vm", "start", "mine"]).finish();
-    ended.assert_failed(125, "a VM with the id \"mine\" runs already");
-    assert_eq!(state.json(["vm", "status", "mine"])["state"], "stopped");
-    state.text(["vm", "delete", "mine"]);
+    assert_eq!(state.create(["--id", mine]), mine);
+    let ended = state.cli(["vm", "create", "--id", mine]).finish();
+    ended.assert_failed(125, &format!("`vmcell vm delete {mine}`"));
+    let ended = state.cli(["vm", "start", mine]).finish();
+    ended.assert_failed(125, &format!("a VM with the id {mine:?} runs already"));
+    assert_eq!(state.json(["vm", "status", mine])["state"], "stopped");
+    state.text(["vm", "delete", mine]);
     assert_eq!(exec(&["--", "true"]), 0);
-    let ended = state.cli(["workspace", "create", "--id", "mine"]).finish();
-    ended.assert_failed(125, "there is a workspace with the id \"mine\"");
+    let ended = state.cli(["workspace", "create", "--id", mine]).finish();
+    ended.assert_failed(125, &format!("there is a workspace with the id {mine:?}"));
     let ended = state.cli(["workspace", "create", "--id", "Mine"]).finish();
     ended.assert_failed(125, "lower-case letters");
-    state.text(["workspace", "delete", "mine"]);
+    state.text(["workspace", "delete", mine]);
 }
 
 #[test]
@@ -351,15 +353,16 @@ fn what_a_vm_may_reach_is_shown_and_what_was_denied() {
 #[test]
 fn terminate_deletes_all_workspaces_and_vms_and_asks_a_person_only() {
     let state = State::new();
+    let first = &*unique("first");
     let folder = state.folder.path().to_str().unwrap();
     let environment = [("XDG_STATE_HOME", folder)];
     let create = ["workspace", "create", "--mem-mib", "128", "--id"];
-    state.text(create.into_iter().chain(["first", "--name", "build"]));
+    state.text(create.into_iter().chain([first, "--name", "build"]));
     let vm = state.create([]);
 
     let mut user = User::run_with(["terminate"], &environment);
     let question = user.sees("[y/N] ");
-    for words in ["first running build", &vm] {
+    for words in [&*format!("{first} running build"), &*vm] {
         assert!(question.contains(words), "{question}");
     }
     user.enters("n");
@@ -373,9 +376,9 @@ fn terminate_deletes_all_workspaces_and_vms_and_asks_a_person_only() {
     assert_eq!(state.ids(), [&*vm]);
 
     // Without a terminal.
-    let keeper = State::keeper("first");
+    let keeper = State::keeper(first);
     let outcome = state.json(["terminate"]);
-    let expected = json!({ "workspaces": ["first"], "vms": [vm], "failed": [] });
+    let expected = json!({ "workspaces": [first], "vms": [vm], "failed": [] });
     assert_eq!(outcome, expected);
     assert!(keeper.ends_within(ENOUGH));
     assert_eq!(state.json(["workspace", "list"])["workspaces"], json!([]));
