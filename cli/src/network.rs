@@ -4,10 +4,7 @@ use std::io::{self, Write};
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
-use vmcell::{
-    Vm,
-    network::{NetworkEvent, NetworkStatus, OpenConnection, Verdict},
-};
+use vmcell::network::{NetworkEvent, NetworkStatus, OpenConnection, Verdict};
 use vmcell_cli::{
     options::size::human_readable,
     show::{SafeStdout, Table},
