@@ -85,13 +85,13 @@ impl Folder {
     /// Returns whether it is the folder of a workspace, and not of somebody else. A copy
     /// may lack the lock.
     pub(super) fn is_of_workspace(&self) -> bool {
-        self.changes_lock().is_file() || matches!(self.read(), Ok(Some(_)))
+        self.changes_lock().is_file() || !self.has_no_record()
     }
 
     /// Returns whether a program that died has begun to create it.
     pub(super) fn is_abandoned(&self) -> bool {
-        self.is_of_workspace()
-            && matches!(self.read(), Ok(None))
+        self.has_no_record()
+            && self.changes_lock().is_file()
             && !FileLock::is_held(&self.changes_lock()).unwrap_or(true)
     }
 
@@ -136,11 +136,17 @@ impl Folder {
         }
     }
 
+    /// Returns whether nothing is written down about the workspace: it is being created, or
+    /// the program that did it has died.
+    pub(super) fn has_no_record(&self) -> bool {
+        matches!(self.path.join(RECORD).try_exists(), Ok(false))
+    }
+
     /// Returns the name of a workspace that is being created.
     pub(super) fn reserved_name(&self) -> Option<String> {
-        match self.path.join(RECORD).exists() {
-            true => None,
-            false => fs::read_to_string(self.path.join(NAME)).ok(),
+        match self.has_no_record() {
+            true => fs::read_to_string(self.path.join(NAME)).ok(),
+            false => None,
         }
     }
 

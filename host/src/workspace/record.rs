@@ -1,7 +1,7 @@
 use std::{
     collections::BTreeMap,
-    fs::{self, File},
-    io::{self, Write as _},
+    fs::File,
+    io::{self, Read as _, Write as _},
     path::Path,
 };
 
@@ -182,10 +182,11 @@ impl Record {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             opened => opened.map_err(unreadable)?,
         };
-        if file.metadata().map_err(unreadable)?.len() > MAX_SIZE {
+        let mut json = Vec::new();
+        let read = file.take(MAX_SIZE + 1).read_to_end(&mut json);
+        if read.map_err(unreadable)? as u64 > MAX_SIZE {
             return Err(damaged("is too large".to_owned()));
         }
-        let json = fs::read(path).map_err(unreadable)?;
         Self::from_json(&json, path).map(Some)
     }
 
@@ -290,6 +291,8 @@ pub(super) const NEW: &str = ".new-";
 
 #[cfg(test)]
 pub(super) mod tests {
+    use std::fs;
+
     use super::*;
     use crate::network::NetworkPolicy;
 
