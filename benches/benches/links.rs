@@ -9,15 +9,12 @@ use std::{
 
 use anyhow::{Result, ensure};
 use tokio::task::block_in_place;
-use vmcell::{
-    Command, Error, ExecEvent, LinkKind, Vm, VmBuilder,
-    backend::Backends,
-    files::{ReadOptions, WriteOptions},
-};
+use vmcell::{Error, LinkKind, Vm, VmBuilder, backend::Backends};
 use vmcell_benches::{
     baseline::{Baseline, FLOOD_BYTES, Machine},
     socket_pair,
     summary::{Bound, head, median, median_round, row},
+    transfers::{output_time, read_time, write_time},
 };
 
 /// The number of rounds, each of which also measures the baseline.
@@ -107,9 +104,9 @@ async fn measure(name: &str, builder: VmBuilder, image: &Path) -> Result<()> {
     for _ in 0..ROUNDS {
         let (raw_in, raw_out) = block_in_place(|| anyhow::Ok((raw.time_in()?, raw.time_out()?)))?;
         let [streams, writes, reads] = &mut rounds;
-        streams.push((stream(&vm).await?, raw_out));
-        writes.push((write(&vm).await?, raw_in));
-        reads.push((read(&vm).await?, raw_out));
+        streams.push((output_time(&vm).await?, raw_out));
+        writes.push((write_time(&vm).await?, raw_in));
+        reads.push((read_time(&vm).await?, raw_out));
     }
     let names = [
         "256 MiB of output through `exec_stream`",
@@ -149,48 +146,4 @@ async fn exec(vm: &Vm, raw: &RawLink, name: &str) -> Result<()> {
         Bound::None,
     );
     Ok(())
-}
-
-async fn stream(vm: &Vm) -> Result<Duration> {
-    let line = format!(
-        "dd if=/dev/zero bs=256k count={} status=none",
-        FLOOD_BYTES >> 18
-    );
-    let mut stream = vm.exec_stream(Command::from_argv(line.split(' ')))?;
-    let mut begun = None;
-    let mut received = 0;
-    while let Some(event) = stream.next().await? {
-        if let ExecEvent::Stdout(bytes) = event {
-            // As for the raw link, the time is measured from the first bytes.
-            begun.get_or_insert_with(Instant::now);
-            received += bytes.len();
-        }
-    }
-    ensure!(received == FLOOD_BYTES, "received {received} bytes");
-    Ok(begun.map(|begun| begun.elapsed()).unwrap_or_default())
-}
-
-async fn write(vm: &Vm) -> Result<Duration> {
-    let piece = bytes::Bytes::from(vec![7u8; 256 * 1024]);
-    let begun = Instant::now();
-    let options = WriteOptions::new().size(FLOOD_BYTES as u64);
-    let files = vm.files().at("/workspace");
-    let mut writer = files.writer("large", options).await?;
-    for _ in 0..FLOOD_BYTES / piece.len() {
-        writer.write(piece.clone()).await?;
-    }
-    writer.finish().await?;
-    Ok(begun.elapsed())
-}
-
-async fn read(vm: &Vm) -> Result<Duration> {
-    let begun = Instant::now();
-    let files = vm.files().at("/workspace");
-    let mut reader = files.reader("large", ReadOptions::new()).await?;
-    let mut count = 0;
-    while let Some(bytes) = reader.next().await? {
-        count += bytes.len();
-    }
-    ensure!(count == FLOOD_BYTES, "received {count} bytes");
-    Ok(begun.elapsed())
 }

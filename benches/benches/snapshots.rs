@@ -11,6 +11,7 @@ use tokio::runtime::Runtime;
 use vmcell::{Pool, Template, Vm, VmBuilder, snapshot::SnapshotOptions};
 use vmcell_benches::{
     bare_restore::BareTemplate,
+    memory,
     summary::{Bound, fact, head, median, median_round, row},
 };
 
@@ -183,7 +184,7 @@ async fn memory(builder: &impl Fn() -> VmBuilder, template: &Template) -> Result
         vms.push(template.start().await?);
     }
     let sizes: Result<Vec<_>> = vms.iter().map(proportional_size).collect();
-    let mean = sizes?.iter().sum::<u64>() / CLONES as u64;
+    let mean = sizes?.iter().sum::<usize>() / CLONES;
     row(
         &format!("memory of each of {CLONES} idle VMs of a template (Pss)"),
         &format!("{} MiB", mean >> 20),
@@ -195,7 +196,7 @@ async fn memory(builder: &impl Fn() -> VmBuilder, template: &Template) -> Result
 }
 
 /// Returns the memory of a VM's VMM, with its share of what it has in common with others.
-fn proportional_size(vm: &Vm) -> Result<u64> {
+fn proportional_size(vm: &Vm) -> Result<usize> {
     let name = format!("vmcell-{}", vm.id());
     for entry in std::fs::read_dir("/proc")? {
         let process = entry?.path();
@@ -204,10 +205,7 @@ fn proportional_size(vm: &Vm) -> Result<u64> {
             .split(|byte| *byte == 0)
             .any(|word| word == name.as_bytes())
         {
-            let rollup = std::fs::read_to_string(process.join("smaps_rollup"))?;
-            let line = rollup.lines().find(|line| line.starts_with("Pss:"));
-            let kib = line.and_then(|line| line.split_whitespace().nth(1));
-            return Ok(kib.context("no size")?.parse::<u64>()? << 10);
+            return memory::proportional(&process);
         }
     }
     anyhow::bail!("{name} has no VMM")

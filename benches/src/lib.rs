@@ -7,3 +7,4 @@ pub mod in_guest;
 pub mod memory;
 pub mod socket_pair;
 pub mod summary;
+pub mod transfers;

@@ -1,4 +1,6 @@
-//! The memory and file descriptors of this process.
+//! The memory and file descriptors of this process, and the memory of others.
+
+use std::path::Path;
 
 use anyhow::{Context, Result};
 
@@ -19,8 +21,21 @@ pub fn reset_peak() -> Result<()> {
 }
 
 fn size_of(name: &str) -> Result<usize> {
-    let status = std::fs::read_to_string("/proc/self/status")?;
-    let line = status.lines().find(|line| line.starts_with(name));
+    kib(&std::fs::read_to_string("/proc/self/status")?, name)
+}
+
+/// Returns the memory of a process, a folder in `/proc`, with its share of what it has in
+/// common with others.
+pub fn proportional(process: &Path) -> Result<usize> {
+    kib(
+        &std::fs::read_to_string(process.join("smaps_rollup"))?,
+        "Pss:",
+    )
+}
+
+/// Returns a size in bytes that the kernel tells in KiB.
+fn kib(text: &str, name: &str) -> Result<usize> {
+    let line = text.lines().find(|line| line.starts_with(name));
     let size = line.and_then(|line| line.split_whitespace().nth(1));
     let kib: usize = size.context("no size")?.parse()?;
     Ok(kib * 1024)
