@@ -170,19 +170,38 @@ impl Drop for PartialSnapshot {
 /// Removes a snapshot as a whole: a program that is killed meanwhile leaves it, or a
 /// hidden folder. Returns whether there was one.
 pub(crate) fn remove_whole(path: &Path) -> io::Result<bool> {
+    match hide(path)? {
+        Some(hidden) => hidden.remove().map(|()| true),
+        None => Ok(false),
+    }
+}
+
+/// A snapshot that has lost its name. Its files are there until it is removed, or another
+/// one is written beside it.
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct HiddenSnapshot(PathBuf);
+
+impl HiddenSnapshot {
+    pub(crate) fn remove(self) -> io::Result<()> {
+        match fs::remove_dir_all(self.0) {
+            // Others remove hidden folders, too.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed,
+        }
+    }
+}
+
+/// Takes the name from a snapshot. Returns `None` if there is none.
+pub(crate) fn hide(path: &Path) -> io::Result<Option<HiddenSnapshot>> {
     let (parent, name) = path
         .parent()
         .zip(path.file_name())
         .ok_or(io::ErrorKind::InvalidInput)?;
     let hidden = parent.join(hidden_name(name)?);
-    let is_missing = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
     match fs::rename(path, &hidden) {
-        Ok(()) => match fs::remove_dir_all(hidden) {
-            // Others remove hidden folders, too.
-            Err(error) if !is_missing(&error) => Err(error),
-            _ => Ok(true),
-        },
-        Err(error) if is_missing(&error) => Ok(false),
+        Ok(()) => Ok(Some(HiddenSnapshot(hidden))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }
 }

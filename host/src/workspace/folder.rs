@@ -18,7 +18,7 @@ use super::{
 use crate::{
     disk::image::{Format, Image, Layer, OpenOptions, create_child_of_size, merge_layers},
     error::Error,
-    snapshot::remove_whole,
+    snapshot::{hide, remove_whole},
 };
 
 /// The folder of a workspace.
@@ -332,6 +332,16 @@ impl Folder {
                 record.pause = run.next_pause;
             }
             _ => record.ended(reason),
+        }
+    }
+
+    /// Removes the memory of a VM that goes on. When this returns, it has no name any more;
+    /// its files are removed meanwhile, which takes long for a large one.
+    pub(super) fn remove_memory_later(&self) {
+        match hide(&self.memory()) {
+            Ok(Some(memory)) => drop(tokio::task::spawn_blocking(|| memory.remove())),
+            Ok(None) => {}
+            Err(error) => tracing::warn!(%error, "cannot remove the memory of a workspace"),
         }
     }
 

@@ -49,7 +49,7 @@ pub(super) async fn start(locked: Locked) -> Result<Running, Error> {
     };
     match started {
         Ok(vm) => {
-            locked.folder.remove_memory();
+            locked.folder.remove_memory_later();
             if let Some(pause) = pause {
                 services::publish_again(&vm, &pause.ports).await;
             }
