@@ -24,12 +24,21 @@ fn size_of(name: &str) -> Result<usize> {
     kib(&std::fs::read_to_string("/proc/self/status")?, name)
 }
 
+/// Returns the resident memory of a process, a folder in `/proc`.
+pub fn resident_of(process: &Path) -> Result<usize> {
+    rollup(process, "Rss:")
+}
+
 /// Returns the memory of a process, a folder in `/proc`, with its share of what it has in
 /// common with others.
 pub fn proportional(process: &Path) -> Result<usize> {
+    rollup(process, "Pss:")
+}
+
+fn rollup(process: &Path, name: &str) -> Result<usize> {
     kib(
         &std::fs::read_to_string(process.join("smaps_rollup"))?,
-        "Pss:",
+        name,
     )
 }
 
