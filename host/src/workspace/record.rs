@@ -128,6 +128,9 @@ pub(super) struct EndRecord {
 /// The version that is written, and the newest one that is read.
 const VERSION: u64 = 1;
 
+/// The size that most files are below.
+const USUAL_SIZE: usize = 4096;
+
 /// The size of the largest file that is read.
 const MAX_SIZE: u64 = 4 << 20;
 
@@ -182,7 +185,8 @@ impl Record {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             opened => opened.map_err(unreadable)?,
         };
-        let mut json = Vec::new();
+        // Else the first reads are of a few bytes each.
+        let mut json = Vec::with_capacity(USUAL_SIZE);
         let read = file.take(MAX_SIZE + 1).read_to_end(&mut json);
         if read.map_err(unreadable)? as u64 > MAX_SIZE {
             return Err(damaged("is too large".to_owned()));
