@@ -1,7 +1,7 @@
 use std::path::Path;
 
 use anyhow::Result;
-use vmcell::{Error, Vm, workspace::NewWorkspace};
+use vmcell::{Error, Template, Vm, workspace::NewWorkspace};
 use vmcell_benches::summary::Bound;
 
 use crate::{compare, store::Store, timed};
@@ -18,6 +18,16 @@ pub(crate) async fn create(store: &Store, image: &Path) -> Result<()> {
             store.plain_vm(image).image(image).start().await
         }),
         Bound::None,
+    )
+    .await?;
+    let vm = store.plain_vm(image).image(image);
+    let template = Template::builder(vm).get().await?;
+    measure(
+        store,
+        "create of a workspace from a template",
+        || NewWorkspace::new(image).warm(true),
+        ("a start of its VM from that", async || template.start().await),
+        Bound::AtMost(1.2),
     )
     .await
 }
