@@ -371,6 +371,21 @@ impl Error {
         }
     }
 
+    /// Returns its text with those of its causes, for programs that get the text only.
+    pub(crate) fn with_causes(&self) -> String {
+        let mut text = self.to_string();
+        let mut cause = std::error::Error::source(self);
+        while let Some(error) = cause {
+            let reason = error.to_string();
+            // Some texts have their cause in them.
+            if !text.contains(&reason) {
+                text = format!("{text}: {reason}");
+            }
+            cause = error.source();
+        }
+        text
+    }
+
     /// The error for a reply that does not fit the request.
     pub(crate) fn unexpected_reply() -> Self {
         Self::Transport("the guest's reply does not fit the request".to_owned())

@@ -19,7 +19,7 @@ use crate::error::Error;
 const MAX_ERROR: usize = 4096;
 
 pub(super) async fn send(socket: &mut UnixStream, result: Result<(), Error>) -> io::Result<()> {
-    let text = result.map_or_else(|error| error.to_string(), |()| String::new());
+    let text = result.map_or_else(|error| error.with_causes(), |()| String::new());
     let text = truncate_text(&text, MAX_ERROR);
     let length = u16::try_from(text.len()).map_err(io::Error::other)?;
     socket.write_all(&length.to_le_bytes()).await?;

@@ -241,7 +241,7 @@ async fn serve_client(
         Some(ControlRequest::SwitchDisk) => {
             let path: Vec<u8> = framed::receive(&mut socket).await?;
             let result = vm.switch_disk(OsString::from_vec(path).into()).await;
-            let result = result.map_err(|error| error.to_string());
+            let result = result.map_err(|error| error.with_causes());
             framed::send(&mut socket, &result).await?;
         }
         Some(ControlRequest::Network) => {

@@ -94,7 +94,7 @@ impl Keeper {
         let report = match &started {
             Ok(_) => KeeperReport::Ready,
             Err(error) => KeeperReport::Failed {
-                reason: error.to_string(),
+                reason: error.with_causes(),
             },
         };
         // Fails if the other program has ended.
