@@ -62,4 +62,4 @@ pub use error::SnapshotError;
 pub(crate) use loaded::{LoadedSnapshot, Summary};
 pub(crate) use manifest::{AgentRecord, GuestRecord};
 pub use options::{SnapshotOptions, SnapshotReport};
-pub(crate) use partial::{PartialSnapshot, hide, remove_whole};
+pub(crate) use partial::{PartialSnapshot, hide, remove_abandoned, remove_whole};

@@ -57,8 +57,7 @@ impl PartialSnapshot {
         }
         let failed = || io_error(&path, "make its folder");
         // Nobody takes the new folder for an abandoned one before it is locked.
-        let parent_lock = locked(parent, FlockOperation::LockExclusive).map_err(failed())?;
-        remove_abandoned(parent);
+        let parent_lock = remove_abandoned(parent).map_err(failed())?;
         let folder = parent.join(hidden_name(name).map_err(failed())?);
         let created = DirBuilder::new().mode(0o700).create(&folder);
         created.map_err(failed())?;
@@ -215,9 +214,10 @@ fn hidden_name(name: &OsStr) -> io::Result<OsString> {
     Ok(hidden)
 }
 
-/// Removes what programs have left behind that were killed while they wrote a
-/// snapshot in this folder.
-fn remove_abandoned(parent: &Path) {
+/// Removes what programs have left behind that were killed while they wrote or removed a
+/// snapshot in this folder. Returns the folder: as long as it is open, nobody else does.
+pub(crate) fn remove_abandoned(parent: &Path) -> io::Result<File> {
+    let lock = locked(parent, FlockOperation::LockExclusive)?;
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let is_partial = name.as_bytes().starts_with(b".")
@@ -228,6 +228,7 @@ fn remove_abandoned(parent: &Path) {
             let _ = fs::remove_dir_all(entry.path());
         }
     }
+    Ok(lock)
 }
 
 /// Opens a folder and locks it.

@@ -18,7 +18,7 @@ use super::{
 use crate::{
     disk::image::{Format, Image, Layer, OpenOptions, create_child_of_size, merge_layers},
     error::Error,
-    snapshot::{hide, remove_whole},
+    snapshot::{hide, remove_abandoned, remove_whole},
 };
 
 /// The folder of a workspace.
@@ -318,9 +318,10 @@ impl Folder {
         self.memory().is_dir()
     }
 
-    /// Removes the memory of a VM.
+    /// Removes the memory of a VM, and what was written of one by a program that died.
     pub(super) fn remove_memory(&self) {
-        if let Err(error) = remove_whole(&self.memory()) {
+        let removed = remove_whole(&self.memory()).and_then(|_| remove_abandoned(&self.path));
+        if let Err(error) = removed {
             tracing::warn!(%error, "cannot remove the memory of a workspace");
         }
     }
