@@ -46,7 +46,13 @@ pub(super) fn due(
 /// Returns what is due for a workspace that runs here, as [`due`].
 pub(super) fn due_now(folder: &Folder) -> Option<Result<Due, Duration>> {
     let record = folder.read().ok().flatten()?;
-    let due = due(&record, folder.last_activity(&record), SystemTime::now())?;
+    let now = SystemTime::now();
+    let last_activity = folder.last_activity(&record);
+    if last_activity >= now {
+        // The clock was set back. Else it would be used now whenever somebody looks.
+        folder.touch();
+    }
+    let due = due(&record, last_activity, now)?;
     match due {
         // As long as a command runs, it is used.
         Ok(Due::Pause) if folder.history().has_running() => {

@@ -256,12 +256,15 @@ impl Folder {
         }
     }
 
-    /// Returns when somebody has used it.
+    /// Returns when somebody has used it; now if that is in the future, because somebody
+    /// has set the clock back.
     pub(super) fn last_activity(&self, record: &Record) -> SystemTime {
-        let recorded = record.last_activity.time();
+        let now = SystemTime::now();
         let metadata = fs::metadata(self.path.join(ACTIVITY));
         let touched = metadata.and_then(|metadata| metadata.modified());
-        touched.map_or(recorded, |touched| touched.max(recorded))
+        let known = [Some(record.last_activity.time()), touched.ok()];
+        let known = known.into_iter().flatten().filter(|time| *time <= now);
+        known.max().unwrap_or(now)
     }
 
     /// Merges layers: replaces the file of the uppermost one by a file that contains what

@@ -287,13 +287,15 @@ impl Workspaces {
     /// Cancel safe.
     pub async fn list(&self) -> Result<Vec<WorkspaceInfo>, Error> {
         let listed = self.folder.join(LISTED);
-        let last = fs::metadata(&listed).and_then(|metadata| metadata.modified());
         let now = SystemTime::now();
+        let last = fs::metadata(&listed).and_then(|metadata| metadata.modified());
+        // Somebody has set the clock back if it was in the future.
+        let last = last.ok().filter(|last| *last <= now);
         let mut list = self.list_unmarked().await?;
         services::add_counts(&mut list).await;
         for info in &mut list {
             // Those before the first list are new.
-            let is_new = |paused| last.as_ref().map_or(true, |last| paused >= *last);
+            let is_new = |paused| last.is_none_or(|last| (last..=now).contains(&paused));
             info.is_newly_paused = info.is_paused_automatically && info.paused.is_some_and(is_new);
         }
         let mut options = fs::OpenOptions::new();
