@@ -26,7 +26,9 @@ pub(crate) async fn create(store: &Store, image: &Path) -> Result<()> {
         store,
         "create of a workspace from a template",
         || NewWorkspace::new(image).warm(true),
-        ("a start of its VM from that", async || template.start().await),
+        ("a start of its VM from that", async || {
+            template.start().await
+        }),
         Bound::AtMost(1.2),
     )
     .await

@@ -1,6 +1,5 @@
-use std::fs;
-
 use super::{
+    folder::remove_folder,
     locked::Locked,
     record::{RunRecord, SnapshotRecord},
     running::{self, Running},
@@ -22,7 +21,8 @@ pub(super) async fn create(
     let created = fill(locked, seed, is_warm, on_seed).await;
     if created.is_err() {
         let removing = on_thread("remove the workspace", move || {
-            fs::remove_dir_all(path).map_err(Error::host("remove the workspace"))
+            remove_folder(&path);
+            Ok(())
         });
         removing.await?;
     }

@@ -66,19 +66,22 @@ impl Folder {
     /// written. It has its lock from the beginning, so that it is not taken for the folder
     /// of somebody else, or for one that was abandoned.
     pub(super) fn create(path: PathBuf) -> Result<(Self, FileLock), Error> {
-        let make = || {
-            let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
-            let mut begun = OsString::from(Self::BEGUN);
-            begun.push(name);
-            let begun = path.with_file_name(begun);
-            let mut builder = DirBuilder::new();
-            builder.mode(0o700).create(&begun)?;
+        const DOING: &str = "make the folder of the workspace";
+        let name = path.file_name().ok_or(io::ErrorKind::InvalidInput);
+        let mut begun = OsString::from(Self::BEGUN);
+        begun.push(name.map_err(|kind| Error::host(DOING)(kind.into()))?);
+        let begun = path.with_file_name(begun);
+        let mut builder = DirBuilder::new();
+        let created = builder.mode(0o700).create(&begun);
+        created.map_err(Error::host(DOING))?;
+        let fill = || {
             builder.create(begun.join(LAYERS))?;
             let lock = FileLock::try_take(&begun.join(CHANGES_LOCK))?;
             fs::rename(&begun, &path)?;
             lock.ok_or_else(|| io::Error::from(io::ErrorKind::WouldBlock))
         };
-        let lock = make().map_err(Error::host("make the folder of the workspace"))?;
+        let lock = fill().inspect_err(|_| remove_folder(&begun));
+        let lock = lock.map_err(Error::host(DOING))?;
         Ok((Self { path }, lock))
     }
 
@@ -391,6 +394,17 @@ impl Folder {
                 remove(&entry.path());
             }
         }
+    }
+}
+
+/// Removes the folder of a workspace that could not be created. What is left of it is
+/// removed by the next one who looks.
+pub(super) fn remove_folder(path: &Path) {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            tracing::warn!(%error, path = %path.display(), "cannot remove a workspace");
+        }
+        _ => {}
     }
 }
 

@@ -4,8 +4,8 @@ use std::{fs, os::unix::fs::MetadataExt as _, path::Path};
 
 use super::{
     BASELINE, NewWorkspace, Workspace, WorkspaceError, WorkspaceInfo, WorkspaceSnapshot,
-    WorkspaceState, id::check_name, locked::Locked, merge::make_room, record::SnapshotRecord,
-    timestamp::Timestamp,
+    WorkspaceState, folder::remove_folder, id::check_name, locked::Locked, merge::make_room,
+    record::SnapshotRecord, timestamp::Timestamp,
 };
 use crate::{error::Error, on_thread::on_thread};
 
@@ -227,7 +227,7 @@ impl Workspace {
             let made = made.and_then(|()| target.folder.create_layer(top, &target.record));
             let made = made.and_then(|()| target.write());
             if made.is_err() {
-                fs::remove_dir_all(target.folder.path()).map_err(Error::host(DOING))?;
+                remove_folder(target.folder.path());
             }
             made
         })

@@ -11,7 +11,7 @@ use rustix::process::geteuid;
 
 use super::{
     Keeper, NewWorkspace, Workspace, WorkspaceError, WorkspaceInfo, blank, create,
-    folder::Folder,
+    folder::{Folder, remove_folder},
     id::{PREFIX, check_id, is_id},
     keeper_messages::KeeperTask,
     lock::FileLock,
@@ -240,15 +240,18 @@ impl Workspaces {
         let this = self.clone();
         on_thread("make the workspace", move || {
             let _lock = this.lock()?;
+            // First: a program that has died may have reserved the name.
             this.sweep();
             this.check_id_is_free(&record.id)?;
             if let Some(name) = &record.name {
                 this.check_name_is_free(name, &record.id)?;
             }
-            let (folder, changes) = Folder::create(this.folder.join(&record.id))?;
+            let path = this.folder.join(&record.id);
+            let (folder, changes) = Folder::create(path.clone())?;
             // Others see its name from now on.
-            folder.reserve(record.name.as_deref())?;
-            Locked::new(folder, record, changes)
+            let reserved = folder.reserve(record.name.as_deref());
+            let locked = reserved.and_then(|()| Locked::new(folder, record, changes));
+            locked.inspect_err(|_| remove_folder(&path))
         })
         .await
     }
