@@ -17,11 +17,13 @@ pub(super) async fn create(
     is_warm: bool,
     on_seed: OnSeed,
 ) -> Result<Running, Error> {
-    let path = locked.folder.path().to_owned();
+    let folder = locked.folder.clone();
     let created = fill(locked, seed, is_warm, on_seed).await;
+    // Before it has room again.
+    let created = created.map_err(|error| folder.explain(error));
     if created.is_err() {
         let removing = on_thread("remove the workspace", move || {
-            remove_folder(&path);
+            remove_folder(folder.path());
             Ok(())
         });
         removing.await?;

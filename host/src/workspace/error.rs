@@ -71,6 +71,14 @@ pub enum WorkspaceError {
         /// What to do about it.
         remedy: &'static str,
     },
+    /// The disk that the workspaces are on has no room left.
+    #[error("the disk of {} is full: free some space and try again ({reason})", path.display())]
+    DiskFull {
+        /// The folder of the workspace.
+        path: PathBuf,
+        /// What failed.
+        reason: String,
+    },
     /// A file of the workspace cannot be used.
     #[error("{}: {reason}", path.display())]
     Damaged {
@@ -107,6 +115,7 @@ impl WorkspaceError {
             Self::SnapshotTaken { .. } => "snapshot-name-taken",
             Self::Keeper { .. } => "workspace-keeper",
             Self::TooManyLayers { .. } => "too-many-layers",
+            Self::DiskFull { .. } => "disk-full",
             Self::Damaged { .. } => "workspace-damaged",
             Self::Newer { .. } => "workspace-newer",
         }

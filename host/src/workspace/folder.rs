@@ -8,16 +8,19 @@ use std::{
     time::SystemTime,
 };
 
+use rustix::fs::statvfs;
+
 use super::{
     WorkspaceError,
     history::History,
     layers::LayerMerge,
     lock::FileLock,
-    record::{NEW, OWNER_DIED, Record},
+    record::{NEW, OWNER_DIED, PreparedRecord, Record},
 };
 use crate::{
     disk::image::{Format, Image, Layer, OpenOptions, create_child_of_size, merge_layers},
     error::Error,
+    on_thread::on_thread,
     snapshot::{hide, remove_abandoned, remove_whole},
 };
 
@@ -51,6 +54,8 @@ const MEMORY: &str = "memory";
 const LAYERS: &str = "layers";
 /// The file that layers are merged into, in the folder of the layers.
 const MERGED: &str = "merged.qcow2";
+/// A layer that is not used yet, in the same folder.
+const PREPARED: &str = "prepared.qcow2";
 const CHANGES_LOCK: &str = "changes.lock";
 const OWNER_LOCK: &str = "owner.lock";
 
@@ -127,6 +132,55 @@ impl Folder {
     pub(super) fn write(&self, record: &Record) -> Result<(), Error> {
         let written = record.write(&self.path.join(RECORD));
         written.map_err(Error::host("write the record of the workspace"))
+    }
+
+    /// Returns an error that says so if the disk of the host is full. A guest that cannot
+    /// write to its disk reports something else.
+    pub(super) fn explain(&self, error: Error) -> Error {
+        /// Less is as good as nothing for a VM.
+        const ROOM: u64 = 1 << 20;
+        let is_full = statvfs(&self.path).is_ok_and(|room| {
+            // Some file systems do not count files.
+            let has_no_files = room.f_files > 0 && room.f_favail == 0;
+            has_no_files || room.f_bavail.saturating_mul(room.f_frsize) < ROOM
+        });
+        match is_full {
+            true => Error::Workspace(WorkspaceError::DiskFull {
+                path: self.path.clone(),
+                reason: error.with_causes(),
+            }),
+            false => error,
+        }
+    }
+
+    /// Writes a record that [becomes valid](Self::commit) later, when there may be no room
+    /// to write one.
+    pub(super) fn prepare(&self, record: &Record) -> Result<PreparedRecord, Error> {
+        let prepared = record.prepare(&self.path.join(RECORD));
+        prepared.map_err(Error::host("write the record of the workspace"))
+    }
+
+    pub(super) fn commit(&self, prepared: PreparedRecord) -> Result<(), Error> {
+        let written = prepared.replace(&self.path.join(RECORD));
+        written.map_err(Error::host("write the record of the workspace"))
+    }
+
+    /// Records that somebody is about to end its VM, if that can be recorded.
+    pub(super) fn mark_ending(&self) {
+        if let Ok(Some(mut record)) = self.read() {
+            record.set_ending(true);
+            let written = self.write(&record);
+            tracing::debug!(?written, "a workspace is about to be deleted");
+        }
+    }
+
+    /// Waits until no program runs its VM, and returns the right to do so.
+    pub(super) async fn wait_for_owner(&self) -> Result<Option<FileLock>, Error> {
+        let path = self.owner_lock();
+        on_thread("lock the workspace", move || {
+            FileLock::wait(&path).map_err(Error::host("lock the workspace"))
+        })
+        .await
     }
 
     /// Writes down the name of a workspace that is being created, so that nobody else takes
@@ -231,15 +285,38 @@ impl Folder {
 
     /// Creates a layer above another one, or above the image.
     pub(super) fn create_layer(&self, number: u32, record: &Record) -> Result<(), Error> {
+        self.create_layer_at(&self.layer(number), number, record)?;
+        self.sync_layers()
+    }
+
+    /// Creates a layer that gets its name [later](Self::place_layer). Nobody takes it for
+    /// one that a VM writes to.
+    pub(super) fn prepare_layer(&self, number: u32, record: &Record) -> Result<(), Error> {
+        let path = self.path.join(LAYERS).join(PREPARED);
+        // Of a program that was killed.
+        if path.exists() {
+            remove(&path);
+        }
+        self.create_layer_at(&path, number, record)
+    }
+
+    /// Gives the layer its name that was [prepared](Self::prepare_layer).
+    pub(super) fn place_layer(&self, number: u32) -> Result<(), Error> {
+        let prepared = self.path.join(LAYERS).join(PREPARED);
+        let placed = fs::rename(prepared, self.layer(number));
+        placed.map_err(Error::host("make a layer of the disk"))?;
+        self.sync_layers()
+    }
+
+    fn create_layer_at(&self, path: &Path, number: u32, record: &Record) -> Result<(), Error> {
         let below = match record.layers.below(number) {
             Some(layer) => self.layer(layer),
             None => self.image(record),
         };
         let least_size = record.specification.disk_mib.unwrap_or(0);
         let least_size = u64::from(least_size) << 20;
-        let layer = self.layer(number);
-        create_child_of_size(below, layer, least_size, self.open_options(record))?;
-        self.sync_layers()
+        create_child_of_size(below, path, least_size, self.open_options(record))?;
+        Ok(())
     }
 
     /// Makes sure that the names of new layers are there after a power failure.
@@ -355,17 +432,23 @@ impl Folder {
     /// Finishes or undoes what programs have left undone that died. The caller has both
     /// locks.
     pub(super) fn repair(&self, record: &mut Record) -> Result<(), Error> {
-        let before = record.clone();
         if record.run.is_some() {
             self.end_run(record, OWNER_DIED);
+            // If there is no room for it now, the next one finds out again.
+            if let Err(error) = self.write(record) {
+                let error = error.with_causes();
+                tracing::warn!(
+                    error,
+                    id = record.id,
+                    "cannot record the end of a workspace"
+                );
+            }
         }
-        if let Some(next) = record.next_top.take()
-            && self.layer(next).exists()
-        {
-            // The VM may have written to it.
-            record.layers.start_above(record.layers.top());
-        }
-        if *record != before {
+        if let Some(next) = record.next_top.take() {
+            if self.layer(next).exists() {
+                // The VM may have written to it.
+                record.layers.start_above(record.layers.top());
+            }
             self.write(record)?;
         }
         if record.pause.is_none() {

@@ -67,12 +67,25 @@ impl Workspace {
     /// layer.
     async fn finish_switch(&self, locked: &mut Locked, next: u32) -> Result<(), Error> {
         let path = locked.folder.layer(next);
-        let vm = self.attach_vm().await?;
         // One at a time is carried out. If the first one was, or will be, one of them
         // fails because the layer is there.
-        let switched = vm.switch_disk(&path).await;
-        if switched.is_err() && !path.exists() {
-            return switched.map(drop);
+        let switched = match self.attach().await? {
+            Some(vm) => vm.switch_disk(&path).await.is_ok(),
+            None => false,
+        };
+        if !switched && !path.exists() {
+            match self.attach().await? {
+                // It goes on in the old one, such as when there is no room for another.
+                Some(_) => {
+                    locked.record.next_top = None;
+                    locked.write_if_possible();
+                }
+                None => {
+                    locked.wait_for_owner().await?;
+                    locked.folder.repair(&mut locked.record)?;
+                }
+            }
+            return Ok(());
         }
         locked.folder.sync_layers()?;
         locked.record.next_top = None;
@@ -94,7 +107,8 @@ impl Workspace {
             }
             Err(error) => {
                 tracing::warn!(%error, "a workspace could not be paused");
-                locked.set_next_pause(None)
+                locked.clear_next_pause();
+                Ok(())
             }
         }
     }
@@ -246,14 +260,14 @@ impl Workspace {
         locked.folder.remove_memory();
         let services = count_services(&self.id).await.unwrap_or_default();
         let ports = vm.service_ports().await;
-        locked.set_next_pause(Some(PauseRecord {
+        locked.set_next_pause(PauseRecord {
             began: Timestamp::now(),
             is_automatic,
             services: services.total,
             ports,
-        }))?;
+        })?;
         if let Err(error) = save(&vm, &locked).await {
-            locked.set_next_pause(None)?;
+            locked.clear_next_pause();
             return Err(error);
         }
         locked.wait_for_owner().await?;
@@ -277,28 +291,32 @@ impl Workspace {
             WorkspaceState::Paused => {
                 locked.record.pause = None;
                 locked.record.ended("stopped while it was paused");
-                locked.write()?;
+                let written = locked.write();
                 locked.folder.remove_memory();
-                return Ok(());
+                // If there was no room before, there is now.
+                return written.or_else(|_| locked.write());
             }
         }
         let Some(vm) = self.attach().await? else {
             // Its program records that.
             return locked.wait_for_owner().await;
         };
-        locked.set_ending(true)?;
+        // It must be possible to stop it, also if the disk of the host is full.
+        if let Err(error) = locked.mark_ending() {
+            tracing::warn!(%error, id = self.id, "cannot record that a workspace stops");
+        }
         let stopped = vm.stop().await;
         let reason = match &stopped {
             Ok(()) => "stopped".to_owned(),
             Err(Error::Gone(end)) => end.to_string(),
             Err(_) => {
-                locked.set_ending(false)?;
+                locked.unmark_ending();
                 return stopped;
             }
         };
         locked.wait_for_owner().await?;
         locked.record.ended(&reason);
-        locked.write()?;
+        locked.write_if_possible();
         stopped
     }
 
@@ -308,7 +326,7 @@ impl Workspace {
             return Ok(());
         }
         if let Some(vm) = self.attach().await? {
-            locked.set_ending(true)?;
+            locked.mark_ending()?;
             vm.kill().await?;
         }
         locked.wait_for_owner().await

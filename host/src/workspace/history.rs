@@ -124,7 +124,12 @@ impl History {
             };
             // Readers take a file that is not locked for that of a program that has died.
             let lock = FileLock::try_take(&path)?.ok_or(io::ErrorKind::WouldBlock)?;
-            file.write_all(&line(&beginning)?)?;
+            let written = line(&beginning).and_then(|line| file.write_all(&line));
+            if let Err(error) = written {
+                // It would count as a command.
+                fs::remove_file(&path)?;
+                return Err(error);
+            }
             return Ok(Recording {
                 file,
                 _lock: lock,

@@ -93,6 +93,12 @@ impl Keeper {
         let started = super::keep::start(request, locks, &socket).await;
         let report = match &started {
             Ok(_) => KeeperReport::Ready,
+            Err(Error::Workspace(WorkspaceError::DiskFull { path, reason })) => {
+                KeeperReport::DiskFull {
+                    path: path.clone(),
+                    reason: reason.clone(),
+                }
+            }
             Err(error) => KeeperReport::Failed {
                 reason: error.with_causes(),
             },
@@ -148,6 +154,9 @@ impl Keeper {
         match report {
             Ok(KeeperReport::Ready) => Ok(()),
             Ok(KeeperReport::Failed { reason }) => Err(failed(reason).into()),
+            Ok(KeeperReport::DiskFull { path, reason }) => {
+                Err(WorkspaceError::DiskFull { path, reason }.into())
+            }
             Ok(KeeperReport::Seeding { .. }) | Err(_) => Err(failed(format!(
                 "the program that was to run the workspace ended: see {}",
                 log.display()

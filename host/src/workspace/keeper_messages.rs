@@ -58,6 +58,8 @@ pub(super) enum KeeperReport {
     Ready,
     /// It does not, and the keeper ends.
     Failed { reason: String },
+    /// It does not, because the disk is full.
+    DiskFull { path: PathBuf, reason: String },
 }
 
 /// The most bytes of a line that are read.

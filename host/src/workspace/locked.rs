@@ -105,30 +105,38 @@ impl Locked {
         Ok((folder, owner))
     }
 
-    /// Records that somebody is about to end its VM, or is not any more.
-    pub(super) fn set_ending(&mut self, is_ending: bool) -> Result<(), Error> {
+    /// Records that somebody is about to end its VM.
+    pub(super) fn mark_ending(&mut self) -> Result<(), Error> {
+        self.record.set_ending(true);
+        self.write()
+    }
+
+    /// Records that nobody is about to end its VM any more.
+    pub(super) fn unmark_ending(&mut self) {
+        self.record.set_ending(false);
+        self.write_if_possible();
+    }
+
+    /// Records that somebody is about to pause it.
+    pub(super) fn set_next_pause(&mut self, pause: PauseRecord) -> Result<(), Error> {
         if let Some(run) = &mut self.record.run {
-            run.is_ending = is_ending;
+            run.next_pause = Some(pause);
         }
         self.write()
     }
 
-    /// Records that somebody is about to pause it, or is not any more.
-    pub(super) fn set_next_pause(&mut self, pause: Option<PauseRecord>) -> Result<(), Error> {
+    /// Records that nobody is about to pause it any more.
+    pub(super) fn clear_next_pause(&mut self) {
         if let Some(run) = &mut self.record.run {
-            run.next_pause = pause;
+            run.next_pause = None;
         }
-        self.write()
+        self.write_if_possible();
     }
 
     /// Waits until the program that ran its VM has given the right back.
     pub(super) async fn wait_for_owner(&mut self) -> Result<(), Error> {
         if self.owner.is_none() {
-            let path = self.folder.owner_lock();
-            let waiting = on_thread("lock the workspace", move || {
-                FileLock::wait(&path).map_err(Error::host("lock the workspace"))
-            });
-            self.owner = waiting.await?;
+            self.owner = self.folder.wait_for_owner().await?;
         }
         Ok(())
     }
@@ -147,5 +155,14 @@ impl Locked {
 
     pub(super) fn write(&self) -> Result<(), Error> {
         self.folder.write(&self.record)
+    }
+
+    /// Writes the record, unless the disk is full or the like. For what the next one that
+    /// uses the workspace finds out by itself.
+    pub(super) fn write_if_possible(&self) {
+        if let Err(error) = self.write() {
+            let id = &self.record.id;
+            tracing::warn!(error = error.with_causes(), id, "cannot record a change");
+        }
     }
 }

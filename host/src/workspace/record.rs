@@ -6,6 +6,7 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
+use tempfile::NamedTempFile;
 
 use super::{
     BASELINE, WorkspaceError,
@@ -236,14 +237,18 @@ impl Record {
     /// Replaces the file, so that a reader finds the old record or the new one, also after
     /// a power failure.
     pub(super) fn write(&self, path: &Path) -> io::Result<()> {
+        self.prepare(path)?.replace(path)
+    }
+
+    /// Writes a file that can replace the one at `path`. It is removed if it does not.
+    pub(super) fn prepare(&self, path: &Path) -> io::Result<PreparedRecord> {
         let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
         let mut json = serde_json::to_vec_pretty(self)?;
         json.push(b'\n');
         let mut file = tempfile::Builder::new().prefix(NEW).tempfile_in(folder)?;
         file.write_all(&json)?;
         file.as_file().sync_all()?;
-        file.persist(path)?;
-        File::open(folder)?.sync_all()
+        Ok(PreparedRecord(file))
     }
 
     /// Returns the layer of a snapshot.
@@ -258,6 +263,12 @@ impl Record {
     pub(super) fn drop_unneeded_layers(&mut self) {
         let layers: Vec<_> = self.snapshot_layers().collect();
         self.layers.keep_only(layers);
+    }
+
+    pub(super) fn set_ending(&mut self, is_ending: bool) {
+        if let Some(run) = &mut self.run {
+            run.is_ending = is_ending;
+        }
     }
 
     /// Returns whether somebody is about to end its VM.
@@ -287,6 +298,18 @@ impl Record {
             ended: Timestamp::now(),
             reason: reason.to_owned(),
         });
+    }
+}
+
+/// A record on the disk that becomes valid later, when there may be no room to write one.
+#[derive(Debug)]
+pub(super) struct PreparedRecord(NamedTempFile);
+
+impl PreparedRecord {
+    pub(super) fn replace(self, path: &Path) -> io::Result<()> {
+        self.0.persist(path)?;
+        let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
+        File::open(folder)?.sync_all()
     }
 }
 

@@ -32,11 +32,17 @@ pub(super) struct Running {
 /// Starts the VM of a workspace that is stopped or paused, and records it.
 pub(super) async fn start(locked: Locked) -> Result<Running, Error> {
     let mut locked = shorten_chain(locked).await?;
+    let before = locked.record.clone();
     let run = RunRecord::new();
     locked.record.run = Some(run.clone());
     locked.record.last_activity = run.began;
-    // As soon as the VM writes to the disk, the memory does not fit it any more.
+    // As soon as the VM writes to the disk, the memory does not fit it any more. If it does
+    // not even start, it is still paused, also if there is no room to write that then.
     let pause = locked.record.pause.take();
+    let paused = match &pause {
+        Some(_) => Some(locked.folder.prepare(&before)?),
+        None => None,
+    };
     locked.write()?;
     let vm = builder(&locked.folder, &locked.record);
     let vm = match &pause {
@@ -56,10 +62,15 @@ pub(super) async fn start(locked: Locked) -> Result<Running, Error> {
             Running::new(vm, locked, run)
         }
         Err(error) => {
+            let error = locked.folder.explain(error);
             locked.record.ended(&format!("it did not start: {error}"));
             // Nothing has run.
             locked.record.pause = pause;
-            locked.write()?;
+            if locked.write().is_err()
+                && let Some(paused) = paused
+            {
+                locked.folder.commit(paused)?;
+            }
             Err(error)
         }
     }

@@ -4,8 +4,13 @@ use std::{fs, os::unix::fs::MetadataExt as _, path::Path};
 
 use super::{
     BASELINE, NewWorkspace, Workspace, WorkspaceError, WorkspaceInfo, WorkspaceSnapshot,
-    WorkspaceState, folder::remove_folder, id::check_name, locked::Locked, merge::make_room,
-    record::SnapshotRecord, timestamp::Timestamp,
+    WorkspaceState,
+    folder::remove_folder,
+    id::check_name,
+    locked::Locked,
+    merge::make_room,
+    record::{Record, SnapshotRecord},
+    timestamp::Timestamp,
 };
 use crate::{error::Error, on_thread::on_thread};
 
@@ -47,9 +52,9 @@ impl Workspace {
                     // Else it is not known whether the VM writes to it.
                     if !locked.folder.layer(next).exists() {
                         locked.record.next_top = None;
-                        locked.write()?;
+                        locked.write_if_possible();
                     }
-                    return Err(error);
+                    return Err(locked.folder.explain(error));
                 }
                 locked.folder.sync_layers()?;
                 locked.record.next_top = None;
@@ -146,11 +151,8 @@ impl Workspace {
             return Err(self.no_snapshot(snapshot));
         };
         let was_running = locked.state() == WorkspaceState::Running;
-        // Its memory goes with its processes.
-        locked.record.pause = None;
-        self.kill(&mut locked).await?;
         let next = locked.record.layers.next();
-        let record = &mut locked.record;
+        let mut record = locked.record.clone();
         record.layers.start_above(layer);
         record.is_blank = is_blank;
         record.drop_unneeded_layers();
@@ -159,7 +161,16 @@ impl Workspace {
         record.last_activity = Timestamp::now();
         record.run = None;
         record.last_end = None;
-        create_layer(&locked, next).await?;
+        // Its memory goes with its processes.
+        record.pause = None;
+        // Before its VM is ended: it goes on if there is no room for the layer.
+        prepare_layer(&locked, next, &record).await?;
+        if let Err(error) = self.kill(&mut locked).await {
+            locked.folder.remove_unknown_files(&locked.record);
+            return Err(error);
+        }
+        locked.folder.place_layer(next)?;
+        locked.record = record;
         let locked = finish(locked).await?;
         let cleared = locked.folder.history().clear();
         cleared.map_err(Error::host("clear the history of the workspace"))?;
@@ -241,6 +252,15 @@ async fn create_layer(locked: &Locked, layer: u32) -> Result<(), Error> {
     let (folder, record) = (locked.folder.clone(), locked.record.clone());
     on_thread("make a layer of the disk", move || {
         folder.create_layer(layer, &record)
+    })
+    .await
+}
+
+/// Creates a layer that has no name yet.
+async fn prepare_layer(locked: &Locked, layer: u32, record: &Record) -> Result<(), Error> {
+    let (folder, record) = (locked.folder.clone(), record.clone());
+    on_thread("make a layer of the disk", move || {
+        folder.prepare_layer(layer, &record)
     })
     .await
 }

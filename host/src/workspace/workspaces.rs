@@ -307,8 +307,10 @@ impl Workspaces {
             .create(true)
             .truncate(false)
             .open(listed);
-        let marked = file.and_then(|file| file.set_modified(now));
-        marked.map_err(Error::host("list the workspaces"))?;
+        if let Err(error) = file.and_then(|file| file.set_modified(now)) {
+            // The list is right nevertheless.
+            tracing::warn!(%error, "cannot record when the workspaces were listed");
+        }
         Ok(list)
     }
 
