@@ -8,7 +8,7 @@ use std::{
     time::SystemTime,
 };
 
-use rustix::fs::statvfs;
+use rustix::{fs::statvfs, process::geteuid};
 
 use super::{
     WorkspaceError,
@@ -119,6 +119,13 @@ impl Folder {
     /// it is being created.
     pub(super) fn read(&self) -> Result<Option<Record>, WorkspaceError> {
         let path = self.path.join(RECORD);
+        let metadata = fs::metadata(&self.path);
+        if metadata.is_ok_and(|metadata| metadata.uid() != geteuid().as_raw()) {
+            return Err(WorkspaceError::Damaged {
+                path: self.path.clone(),
+                reason: "belongs to another user".to_owned(),
+            });
+        }
         let record = Record::read(&path)?;
         match record {
             Some(record) if !self.path.ends_with(&record.id) => Err(WorkspaceError::Damaged {

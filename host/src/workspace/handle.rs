@@ -2,6 +2,7 @@ use super::{
     WorkspaceError, WorkspaceInfo, WorkspaceState, WorkspaceUpdate, Workspaces,
     deadlines::{self, Due},
     folder::Folder,
+    lock::FileLock,
     locked::Locked,
     record::PauseRecord,
     services,
@@ -333,7 +334,8 @@ impl Workspace {
     }
 
     /// Deletes it, with its disk, its snapshots and its history. If it runs, its VM is
-    /// ended at once.
+    /// ended at once. It can also be deleted if its files are damaged, or if the disk of
+    /// the host is full.
     ///
     /// # Errors
     /// [`WorkspaceError::NotFound`], [`Error::Host`] if its files cannot be removed.
@@ -341,29 +343,35 @@ impl Workspace {
     /// # Cancel safety
     /// If the future is dropped, it may or may not be deleted.
     pub async fn delete(self) -> Result<(), Error> {
-        let locked = self.lock().await?;
-        self.delete_locked(locked).await
+        let changes = Locked::wait_for_changes(self.folder(), &self.id).await?;
+        self.delete_locked(changes).await
     }
 
     /// Deletes it if its time is over. Returns whether it was: it may be another one by now
     /// that got the same id.
     pub(super) async fn delete_expired(self) -> Result<bool, Error> {
-        let locked = self.lock().await?;
-        let is_expired = locked
-            .record
-            .expires
-            .is_some_and(|it| it <= Timestamp::now());
+        let changes = Locked::wait_for_changes(self.folder(), &self.id).await?;
+        let expires = self.folder().read()?.and_then(|record| record.expires);
+        let is_expired = expires.is_some_and(|it| it <= Timestamp::now());
         if is_expired {
-            self.delete_locked(locked).await?;
+            self.delete_locked(changes).await?;
         }
         Ok(is_expired)
     }
 
-    async fn delete_locked(self, mut locked: Locked) -> Result<(), Error> {
-        self.kill(&mut locked).await?;
+    async fn delete_locked(self, changes: FileLock) -> Result<(), Error> {
+        let folder = self.folder();
+        if folder.is_owned() {
+            if let Some(vm) = self.attach().await? {
+                folder.mark_ending();
+                vm.kill().await?;
+            }
+            folder.wait_for_owner().await?;
+        }
         on_thread("delete the workspace", move || {
             let _lock = self.workspaces.lock()?;
-            let removed = self.workspaces.remove(&locked.folder, &self.id);
+            let removed = self.workspaces.remove(&folder, &self.id);
+            drop(changes);
             removed.map_err(Error::host("delete the workspace"))
         })
         .await

@@ -180,7 +180,8 @@ impl History {
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         entries.filter_map(|entry| {
             let name = entry.file_name();
-            name.to_str()?.strip_suffix(".json")?.parse().ok()
+            let number: u32 = name.to_str()?.strip_suffix(".json")?.parse().ok()?;
+            Some(number.into())
         })
     }
 

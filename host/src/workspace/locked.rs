@@ -21,16 +21,23 @@ impl Locked {
     /// died is finished or undone.
     pub(super) async fn wait(folder: Folder, id: &str) -> Result<Self, Error> {
         let not_found = WorkspaceError::NotFound { id: id.to_owned() };
+        let changes = Self::wait_for_changes(folder.clone(), id).await?;
+        on_thread("lock the workspace", move || {
+            Self::with(folder, changes, not_found)
+        })
+        .await
+    }
+
+    /// Waits until nobody else changes the workspace, whatever is in its files.
+    pub(super) async fn wait_for_changes(folder: Folder, id: &str) -> Result<FileLock, Error> {
+        let not_found = WorkspaceError::NotFound { id: id.to_owned() };
         on_thread("lock the workspace", move || {
             if !folder.path().is_dir() {
                 return Err(not_found.into());
             }
             let lock = FileLock::wait(&folder.changes_lock());
             let lock = lock.map_err(Error::host("lock the workspace"))?;
-            let Some(changes) = lock else {
-                return Err(not_found.into());
-            };
-            Self::with(folder, changes, not_found)
+            lock.ok_or(not_found.into())
         })
         .await
     }

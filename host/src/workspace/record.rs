@@ -2,9 +2,11 @@ use std::{
     collections::BTreeMap,
     fs::File,
     io::{self, Read as _, Write as _},
+    os::unix::fs::MetadataExt as _,
     path::Path,
 };
 
+use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 use tempfile::NamedTempFile;
 
@@ -186,6 +188,10 @@ impl Record {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             opened => opened.map_err(unreadable)?,
         };
+        let metadata = file.metadata().map_err(unreadable)?;
+        if metadata.uid() != geteuid().as_raw() {
+            return Err(damaged("belongs to another user".to_owned()));
+        }
         // Else the first reads are of a few bytes each.
         let mut json = Vec::with_capacity(USUAL_SIZE);
         let read = file.take(MAX_SIZE + 1).read_to_end(&mut json);

@@ -256,7 +256,8 @@ impl Workspaces {
         .await
     }
 
-    /// Finds a workspace by its id or its name.
+    /// Finds a workspace by its id or its name. One whose files are damaged is found by its
+    /// id, so that it can be [deleted](Workspace::delete).
     ///
     /// # Errors
     /// [`WorkspaceError::NotFound`]
@@ -268,8 +269,8 @@ impl Workspaces {
         let wanted = id_or_name.to_owned();
         let id = on_thread("look for the workspace", move || {
             let not_found = WorkspaceError::NotFound { id: wanted.clone() };
-            // No other one has it as its name.
-            if is_id(&wanted) && this.of(&wanted).read()?.is_some() {
+            // No other one has it as its name. One that is damaged can be deleted.
+            if is_id(&wanted) && !matches!(this.of(&wanted).read(), Ok(None)) {
                 return Ok(wanted);
             }
             let has_name = |record: &Record| record.name.as_deref() == Some(&wanted);
@@ -280,7 +281,7 @@ impl Workspaces {
     }
 
     /// Returns all workspaces, those that were used last first. Ones whose files are
-    /// damaged or of a newer version are left out, and a warning is logged. Of those that
+    /// damaged or of a newer version are [left out](Self::unreadable). Of those that
     /// were paused for want of use, it says which were since the last list.
     ///
     /// # Errors
@@ -312,6 +313,23 @@ impl Workspaces {
             tracing::warn!(%error, "cannot record when the workspaces were listed");
         }
         Ok(list)
+    }
+
+    /// Returns the ids of the workspaces that [`list`](Self::list) leaves out, and why. They
+    /// can be [deleted](Workspace::delete).
+    ///
+    /// # Errors
+    /// [`Error::Host`] if the folder cannot be read.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn unreadable(&self) -> Result<Vec<(String, WorkspaceError)>, Error> {
+        let this = self.clone();
+        on_thread("list the workspaces", move || {
+            let unreadable = |id: String| Some((id.clone(), this.of(&id).read().err()?));
+            Ok(this.ids().filter_map(unreadable).collect())
+        })
+        .await
     }
 
     async fn list_unmarked(&self) -> Result<Vec<WorkspaceInfo>, Error> {

@@ -1,5 +1,6 @@
 //! `vmcell workspace`: VMs that outlive the program.
 
+mod damaged;
 mod history;
 mod services;
 
