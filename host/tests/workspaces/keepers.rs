@@ -22,23 +22,27 @@ async fn keep_a_workspace() {
     }
 }
 
-const KEEP: &str = "keepers::keep_a_workspace";
+pub(crate) const KEEP: &str = "keepers::keep_a_workspace";
+
+/// Returns the keeper of these tests.
+pub(crate) fn keeper() -> Keeper {
+    let keeper = Keeper::new(std::env::current_exe().unwrap());
+    keeper.arg("--exact").arg(KEEP).arg("--nocapture")
+}
 
 impl Store {
     /// Workspaces with a keeper.
     pub(crate) fn kept() -> Self {
         let store = Self::new();
-        let keeper = Keeper::new(std::env::current_exe().unwrap());
-        let keeper = keeper.arg("--exact").arg(KEEP).arg("--nocapture");
         Self {
-            workspaces: store.workspaces.keeper(keeper),
+            workspaces: store.workspaces.keeper(keeper()),
             ..store
         }
     }
 }
 
 /// Returns the process that runs a workspace.
-async fn keeper_of(workspace: &Workspace) -> Pid {
+pub(crate) async fn keeper_of(workspace: &Workspace) -> Pid {
     let vms = Vm::list().await.unwrap();
     let vm = vms.into_iter().find(|vm| vm.id == workspace.id());
     let pid = vm.unwrap().owner_pid.unwrap();
@@ -47,7 +51,7 @@ async fn keeper_of(workspace: &Workspace) -> Pid {
 }
 
 /// Waits until a process that is not a child of this one has ended.
-async fn ended(pid: Pid) {
+pub(crate) async fn ended(pid: Pid) {
     // Fails if it has ended.
     if let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) {
         let waiting = move || {

@@ -2,16 +2,25 @@
 #![allow(clippy::unwrap_used)]
 
 mod blank;
+mod clocks;
 mod deletion;
 mod disk_sizes;
+mod full_disk;
 mod ids;
 mod keepers;
 mod layers;
 mod lifecycle;
+mod namespaces;
 mod pauses;
+mod power_cuts;
+mod record_file;
 mod services;
 mod snapshots;
+mod state_files;
+mod two_programs;
 mod warm_starts;
+
+use std::path::PathBuf;
 
 use tempfile::TempDir;
 use vmcell::{
@@ -32,6 +41,11 @@ impl Store {
             workspaces: Workspaces::at(root.path()).unwrap(),
             root,
         }
+    }
+
+    /// Returns the folder of a workspace.
+    fn folder(&self, workspace: &Workspace) -> PathBuf {
+        self.root.path().join("workspaces").join(workspace.id())
     }
 
     /// Returns the names of all files below the folder of the workspaces.
