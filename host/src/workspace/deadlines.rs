@@ -91,6 +91,29 @@ mod tests {
     }
 
     #[test]
+    fn after_the_clock_was_set_back_the_time_counts_from_then_on() {
+        let root = tempfile::tempdir().unwrap();
+        let mut record = record();
+        record.specification.idle_seconds = Some(10);
+        let future = SystemTime::now() + 1000 * SECOND;
+        record.last_activity = Timestamp::of(future);
+        let (folder, _lock) = Folder::create(root.path().join(&record.id)).unwrap();
+        folder.write(&record).unwrap();
+        folder.touch();
+        let activity = std::fs::File::options()
+            .write(true)
+            .open(folder.path().join("activity"));
+        activity.unwrap().set_modified(future).unwrap();
+        assert!(matches!(due_now(&folder), Some(Err(_))));
+        // Not again and again.
+        let first = folder.last_activity(&record);
+        assert!(first <= SystemTime::now());
+        assert_eq!(folder.last_activity(&record), first);
+        due_now(&folder);
+        assert_eq!(folder.last_activity(&record), first);
+    }
+
+    #[test]
     fn a_clock_that_is_changed_harms_nothing() {
         let mut record = record();
         record.specification.idle_seconds = Some(10);
