@@ -36,7 +36,7 @@ pub(crate) async fn check_all(workspaces: &Workspaces, folder: &Path, synced: Op
 
 /// Waits until keepers have finished what a program has begun that was killed.
 async fn settle(workspaces: &Workspaces, folder: &Path) {
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + Duration::from_secs(180);
     loop {
         workspaces.list().await.unwrap();
         let entries = fs::read_dir(folder.join("workspaces")).unwrap().flatten();

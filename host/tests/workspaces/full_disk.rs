@@ -162,49 +162,53 @@ fn a_workspace_is_whole_when_the_disk_was_full() {
     }
 }
 
+/// What there is room for until something succeeds: a file more each time, then a page.
+fn more_and_more() -> [Vec<Room>; 2] {
+    [
+        (0..12).map(Room::Files).collect(),
+        (0..12).map(Room::Pages).collect(),
+    ]
+}
+
 async fn change_without_room() {
     let store = Store::on_small_disk();
     let it = store.workspaces.create(new().name("it")).await.unwrap();
     shell(&it, "echo synced > file; sync").await;
     it.snapshot("synced").await.unwrap();
-    let rooms = || (0..12).map(Room::Files).chain((0..12).map(Room::Pages));
 
     // Running.
-    let label = || it.update(WorkspaceUpdate::new().label("a", "1"));
-    let update = async || label().await.map(drop);
-    assert!(store.squeeze(&it, rooms(), update).await);
-    let exec = async || it.exec(Command::new("true")).await.map(drop);
-    let commands = it.info().await.unwrap().command_count;
-    assert!(store.squeeze(&it, rooms(), exec).await);
-    assert_eq!(it.info().await.unwrap().command_count, commands + 1);
-    let snapshot = async || it.snapshot("a").await.map(drop);
-    assert!(store.squeeze(&it, rooms(), snapshot).await);
-    let reset = async || it.reset("synced").await.map(drop);
-    // With one file more its VM has ended, but it cannot be started.
-    assert!(
-        !store
-            .squeeze(&it, [Room::Files(0), Room::Pages(0), Room::Pages(2)], reset)
-            .await
-    );
+    for (number, rooms) in more_and_more().into_iter().enumerate() {
+        let label = || WorkspaceUpdate::new().label("number", number.to_string());
+        let update = async || it.update(label()).await.map(drop);
+        assert!(store.squeeze(&it, rooms.clone(), update).await);
+        let commands = it.info().await.unwrap().command_count;
+        let exec = async || it.exec(Command::new("true")).await.map(drop);
+        assert!(store.squeeze(&it, rooms.clone(), exec).await);
+        assert_eq!(it.info().await.unwrap().command_count, commands + 1);
+        let name = format!("running-{number}");
+        let snapshot = async || it.snapshot(&name).await.map(drop);
+        assert!(store.squeeze(&it, rooms, snapshot).await);
+    }
     shell(&it, "echo in memory > /dev/shm/file").await;
-    let pause = async || it.pause().await;
+    // With more room its VM would end, and could not be started.
+    let rooms = [Room::Files(0), Room::Pages(0), Room::Pages(2)];
+    let reset = async || it.reset("synced").await.map(drop);
+    assert!(!store.squeeze(&it, rooms, reset).await);
     let pages = [0, 1, 2, 3, 4, 100, 1000].map(Room::Pages);
     let files = (0..8).map(Room::Files);
-    assert!(
-        store
-            .squeeze(&it, pages.into_iter().chain(files), pause)
-            .await
-    );
+    let pause = async || it.pause().await;
+    let rooms = pages.into_iter().chain(files);
+    assert!(store.squeeze(&it, rooms, pause).await);
 
     // Paused.
-    let start = async || it.start().await.map(drop);
-    let rooms_to_start = [
+    let rooms = [
         Room::Files(0),
         Room::Files(1),
         Room::Pages(0),
         Room::Pages(1),
     ];
-    assert!(!store.squeeze(&it, rooms_to_start, start).await);
+    let start = async || it.start().await.map(drop);
+    assert!(!store.squeeze(&it, rooms, start).await);
     let line = "cat file /dev/shm/file";
     assert_eq!(shell(&it, line).await, "synced\nin memory\n");
 
@@ -221,23 +225,24 @@ async fn change_without_room() {
 
     // Stopped.
     let start = async || it.start().await.map(drop);
-    assert!(
-        !store
-            .squeeze(&it, [Room::Files(0), Room::Pages(0)], start)
-            .await
-    );
-    let snapshot = async || it.snapshot("b").await.map(drop);
-    assert!(store.squeeze(&it, rooms(), snapshot).await);
-    let reset = async || it.reset("synced").await.map(drop);
-    assert!(store.squeeze(&it, rooms(), reset).await);
-    let fork = async || it.fork("synced", |new| new.name("fork")).await.map(drop);
-    assert!(store.squeeze(&it, rooms(), fork).await);
-    let fork = store.workspaces.get("fork").await.unwrap();
-    fork.start().await.unwrap();
-    assert_eq!(shell(&fork, "cat file").await, "synced\n");
-    store.leave(Room::Pages(0));
-    fork.delete().await.unwrap();
-    store.leave(Room::Enough);
+    let rooms = [Room::Files(0), Room::Pages(0)];
+    assert!(!store.squeeze(&it, rooms, start).await);
+    for (number, rooms) in more_and_more().into_iter().enumerate() {
+        let name = format!("stopped-{number}");
+        let snapshot = async || it.snapshot(&name).await.map(drop);
+        assert!(store.squeeze(&it, rooms.clone(), snapshot).await);
+        let reset = async || it.reset("synced").await.map(drop);
+        assert!(store.squeeze(&it, rooms.clone(), reset).await);
+        let fork = async || it.fork("synced", |new| new.name("fork")).await.map(drop);
+        assert!(store.squeeze(&it, rooms, fork).await);
+        let fork = store.workspaces.get("fork").await.unwrap();
+        let disk = fork.disk().await.unwrap();
+        assert_eq!(disk.read("/workspace/file").unwrap(), b"synced\n");
+        drop(disk);
+        store.leave(Room::Pages(0));
+        fork.delete().await.unwrap();
+        store.leave(Room::Enough);
+    }
 
     it.start().await.unwrap();
     assert_eq!(shell(&it, "cat file").await, "synced\n");
