@@ -162,7 +162,7 @@ impl Workspaces {
                 };
                 if let Err(error) = keeper.start(locked, task, on_seed).await {
                     // A keeper that was killed could not do it.
-                    self.remove_abandoned().await?;
+                    self.remove_abandoned(id).await?;
                     return Err(error);
                 }
             }
@@ -212,10 +212,12 @@ impl Workspaces {
         new.into_record(&self.id_prefix)
     }
 
-    /// Removes what programs have left behind that died.
-    async fn remove_abandoned(&self) -> Result<(), Error> {
+    /// Removes what the keeper of a workspace has left behind that could not create it.
+    async fn remove_abandoned(&self, id: String) -> Result<(), Error> {
         let this = self.clone();
         on_thread("remove the workspace", move || {
+            // A keeper that has ended may still have the lock for a moment.
+            drop(FileLock::wait(&this.of(&id).changes_lock()));
             let _lock = this.lock()?;
             this.sweep();
             Ok(())

@@ -34,7 +34,11 @@ pub(crate) async fn work(folder: &Path) {
     loop {
         let workspace = match workspaces.get("main").await {
             Ok(workspace) => workspace,
-            Err(_) => workspaces.create(new().name("main")).await.unwrap(),
+            // With the id of earlier ones.
+            Err(_) => {
+                let new = new().id(id_of(folder)).name("main");
+                workspaces.create(new).await.unwrap()
+            }
         };
         if random.below(2) == 0 {
             // Later ones are larger, also those of the next program.
@@ -49,6 +53,13 @@ pub(crate) async fn work(folder: &Path) {
         done.unwrap();
         task = *random.choose(&Task::ALL);
     }
+}
+
+/// An id that no other test has at the same time, because its folder is new.
+fn id_of(folder: &Path) -> String {
+    let name = folder.file_name().unwrap().to_str().unwrap();
+    let letters = name.chars().filter(char::is_ascii_alphanumeric);
+    letters.map(|letter| letter.to_ascii_lowercase()).collect()
 }
 
 /// Returns where the program that works in a folder has its temporary files.

@@ -9,6 +9,8 @@ use crate::{new, random::Random};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Task {
     Create,
+    CreateStopped,
+    CreateWarm,
     Start,
     Stop,
     Pause,
@@ -21,8 +23,10 @@ pub(crate) enum Task {
 }
 
 impl Task {
-    pub(crate) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 12] = [
         Self::Create,
+        Self::CreateStopped,
+        Self::CreateWarm,
         Self::Start,
         Self::Stop,
         Self::Pause,
@@ -65,6 +69,12 @@ impl Task {
         println!("doing {}", self.name());
         match self {
             Self::Create => workspaces.create(new()).await?.delete().await,
+            Self::CreateStopped => {
+                let created = workspaces.create_stopped(new()).await?;
+                created.start().await?;
+                created.delete().await
+            }
+            Self::CreateWarm => workspaces.create(new().warm(true)).await?.delete().await,
             Self::Start | Self::Resume => workspace.start().await.map(drop),
             Self::Stop => workspace.stop().await,
             Self::Pause => workspace.pause().await,
