@@ -46,8 +46,8 @@ impl Workspace {
             // request, and may have ended.
             if let Some(vm) = self.attach().await? {
                 match vm.stop().await {
-                    Ok(()) | Err(Error::Gone(_) | Error::NoSuchVm { .. }) => {}
-                    Err(error) => return Err(error),
+                    Err(error) if !is_gone(&error) => return Err(error),
+                    _ => {}
                 }
             }
             locked.wait_for_owner().await?;
@@ -102,14 +102,15 @@ impl Workspace {
             None => Ok(()),
         };
         match saved {
-            Ok(()) | Err(Error::Gone(_) | Error::NoSuchVm { .. }) => {
-                locked.wait_for_owner().await?;
-                locked.folder.repair(&mut locked.record)
-            }
-            Err(error) => {
+            // Unless the first one was carried out, and the VM is about to end.
+            Err(error) if !is_gone(&error) && !locked.folder.has_memory() => {
                 tracing::warn!(%error, "a workspace could not be paused");
                 locked.clear_next_pause();
                 Ok(())
+            }
+            _ => {
+                locked.wait_for_owner().await?;
+                locked.folder.repair(&mut locked.record)
             }
         }
     }
@@ -125,7 +126,7 @@ impl Workspace {
     async fn attach(&self) -> Result<Option<Vm>, Error> {
         match self.attach_vm().await {
             Ok(vm) => Ok(Some(vm)),
-            Err(Error::NoSuchVm { .. } | Error::Gone(_)) => Ok(None),
+            Err(error) if is_gone(&error) => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -416,6 +417,11 @@ impl Workspace {
             needed,
         }
     }
+}
+
+/// Returns whether an error says that a VM has ended.
+fn is_gone(error: &Error) -> bool {
+    matches!(error, Error::Gone(_) | Error::NoSuchVm { .. })
 }
 
 /// Writes the memory of a VM to the disk, and ends it.

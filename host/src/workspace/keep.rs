@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    create,
+    first_boot,
     folder::Folder,
     keeper_messages::{KeeperReport, KeeperRequest, KeeperTask, send_report},
     lock::FileLock,
@@ -37,7 +37,7 @@ pub(super) async fn start(
                 true => Some(reporter(socket)?),
                 false => None,
             };
-            create::create(locked, seed, is_warm, on_seed).await
+            first_boot::create(locked, seed, is_warm, on_seed).await
         }
         KeeperTask::Start => {
             let record = folder.read()?.ok_or_else(|| {

@@ -38,6 +38,7 @@ mod deadlines;
 mod deletion;
 mod diff;
 mod error;
+mod first_boot;
 mod folder;
 mod handle;
 mod history;
