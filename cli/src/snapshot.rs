@@ -10,7 +10,10 @@ use anyhow::Context;
 use clap::Args;
 use serde_json::json;
 use tokio::time::timeout;
-use vmcell::snapshot::{SnapshotOptions, SnapshotReport};
+use vmcell::{
+    Vm,
+    snapshot::{SnapshotOptions, SnapshotReport},
+};
 use vmcell_cli::{
     options::size::human_readable,
     show::{Spinner, name},
@@ -43,15 +46,39 @@ pub(crate) struct SnapshotArguments {
     /// VM, also secrets.
     #[arg(value_name = "PATH")]
     path: PathBuf,
-    /// Compress the files: they take less space, and longer to restore.
-    #[arg(long)]
-    compress: bool,
-    /// End the VM when the snapshot is written.
-    #[arg(long)]
-    end: bool,
+    #[command(flatten)]
+    options: SaveOptions,
     /// Print the result as JSON.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// How a VM is saved.
+#[derive(Debug, Args)]
+pub(crate) struct SaveOptions {
+    /// Compress the files: they take less space, and longer to restore.
+    #[arg(long)]
+    compress: bool,
+    /// End the VM when it is saved.
+    #[arg(long)]
+    end: bool,
+}
+
+impl SaveOptions {
+    pub(crate) fn to_options(&self) -> SnapshotOptions {
+        SnapshotOptions::new()
+            .compress(self.compress)
+            .end_vm(self.end)
+    }
+
+    /// Waits until a VM that ends has ended: its id is free when this returns.
+    pub(crate) async fn wait_for_end(&self, vm: &Vm) -> anyhow::Result<()> {
+        if self.end {
+            let ended = timeout(END_TIMEOUT, vm.ended()).await;
+            ended.map_err(|_| owner_not_responding(vm))?;
+        }
+        Ok(())
+    }
 }
 
 pub(crate) fn snapshot(arguments: SnapshotArguments) -> anyhow::Result<u8> {
@@ -83,15 +110,9 @@ pub(crate) fn snapshot(arguments: SnapshotArguments) -> anyhow::Result<u8> {
 
 async fn take(arguments: &SnapshotArguments, path: &Path) -> anyhow::Result<SnapshotReport> {
     let vm = target::attach(&arguments.id).await?;
-    let options = SnapshotOptions::new()
-        .compress(arguments.compress)
-        .end_vm(arguments.end);
+    let options = arguments.options.to_options();
     let taken = vm.snapshot_with(path, options).await?;
-    if arguments.end {
-        // Its id is free when this returns.
-        let ended = timeout(END_TIMEOUT, vm.ended()).await;
-        ended.map_err(|_| owner_not_responding(&vm))?;
-    }
+    arguments.options.wait_for_end(&vm).await?;
     Ok(taken)
 }
 

@@ -5,7 +5,7 @@ use vmcell_cli::options::size;
 
 use crate::{
     command::parse_seconds, machine_options::MachineOptions, network_options::NetworkOptions,
-    service::ServiceFlags, start_options::StartOptions,
+    service::ServiceFlags, snapshot::SaveOptions, start_options::StartOptions,
 };
 
 #[derive(Debug, Args)]
@@ -18,6 +18,8 @@ pub(crate) struct TemplateArguments {
 pub(super) enum TemplateCommand {
     /// Boot a VM, prepare it, and save it under a name.
     Make(Box<MakeArguments>),
+    /// Save a running VM, such as that of a workspace, under a name.
+    Save(SaveArguments),
     /// List the templates.
     Ls(ListArguments),
     /// Show one template.
@@ -33,6 +35,7 @@ impl TemplateArguments {
     pub(crate) fn json(&self) -> bool {
         match &self.command {
             TemplateCommand::Make(arguments) => arguments.json,
+            TemplateCommand::Save(arguments) => arguments.json,
             TemplateCommand::Ls(arguments) => arguments.json,
             TemplateCommand::Inspect(arguments) => arguments.json,
             TemplateCommand::Rm(arguments) => arguments.json,
@@ -86,6 +89,22 @@ pub(super) struct MakeArguments {
     /// must exit with 0.
     #[arg(last = true, value_name = "CMD")]
     pub(super) command: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct SaveArguments {
+    /// Name of the template, which no other one has. It contains everything that
+    /// is in the memory of the VM, also secrets.
+    #[arg(value_name = "NAME")]
+    pub(super) name: String,
+    /// ID of the VM, as listed by `vmcell ps`, or the name of a workspace.
+    #[arg(value_name = "ID")]
+    pub(super) id: String,
+    #[command(flatten)]
+    pub(super) options: SaveOptions,
+    /// Print the template as JSON.
+    #[arg(long)]
+    pub(super) json: bool,
 }
 
 #[derive(Debug, Args)]

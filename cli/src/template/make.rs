@@ -54,10 +54,7 @@ pub(super) fn make(arguments: MakeArguments) -> anyhow::Result<u8> {
         json,
         command,
     } = arguments;
-    ensure!(
-        !name.starts_with(AUTOMATIC),
-        "{name:?} cannot be the name of a template: `{AUTOMATIC}` is for those that --warm makes"
-    );
+    check_name(&name)?;
     // Fails if it is no name, before anything takes time.
     block_on(async { Ok(Template::find(&name).await?) })?;
     let pushes = Pushes::check(push)?;
@@ -134,6 +131,15 @@ pub(super) fn make(arguments: MakeArguments) -> anyhow::Result<u8> {
         });
     }
     Ok(0)
+}
+
+/// Fails if a name is for other templates than those of users.
+pub(super) fn check_name(name: &str) -> anyhow::Result<()> {
+    ensure!(
+        !name.starts_with(AUTOMATIC),
+        "{name:?} cannot be the name of a template: `{AUTOMATIC}` is for those that --warm makes"
+    );
+    Ok(())
 }
 
 /// A template that is to be there.

@@ -15,10 +15,10 @@ const BOOT_ID: [&str; 2] = ["cat", "/proc/sys/kernel/random/boot_id"];
 
 /// A cache folder with the images and the kernel of the user's, and templates of
 /// its own.
-struct OwnCache(TempDir);
+pub(crate) struct OwnCache(TempDir);
 
 impl OwnCache {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let cache = folder.path().join("vmcell");
         fs::create_dir(&cache).unwrap();
@@ -34,11 +34,11 @@ impl OwnCache {
         self.0.path().join("vmcell/templates").join(name)
     }
 
-    fn cli<'a>(&self, arguments: impl IntoIterator<Item = &'a str>) -> Vmcell {
+    pub(crate) fn cli<'a>(&self, arguments: impl IntoIterator<Item = &'a str>) -> Vmcell {
         Vmcell::new(arguments).env("XDG_CACHE_HOME", self.0.path())
     }
 
-    fn names(&self) -> Vec<String> {
+    pub(crate) fn names(&self) -> Vec<String> {
         let listed = self.cli(["template", "ls", "--json"]).finish().json();
         let templates = listed["templates"].as_array().unwrap().iter();
         let names = templates.map(|template| template["name"].as_str().unwrap().to_owned());

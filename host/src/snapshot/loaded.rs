@@ -15,6 +15,7 @@ use rustix::{
 
 use super::{
     SnapshotError,
+    file_record::FileRecord,
     manifest::{GuestRecord, MANIFEST, MAX_MANIFEST, Manifest, PartRecord},
     partial::io_error,
 };
@@ -32,19 +33,19 @@ pub(crate) struct LoadedSnapshot {
 
 impl LoadedSnapshot {
     /// Opens a snapshot and checks all of it. The image is looked for at `image`, or
-    /// where it was. It reads all files.
+    /// in the folder, or where it was. It reads all files.
     pub(crate) fn open(path: &Path, image: Option<&Path>) -> Result<Self, SnapshotError> {
         let folder = Folder::open(path)?;
         let manifest = folder.manifest()?;
         let image = match (&manifest.image, image) {
             (None, _) => None,
             (Some(record), other) => {
-                let path = other.unwrap_or(&record.path);
+                let path = other.map_or_else(|| image_of(path, record), Path::to_owned);
                 let wrong = |reason| SnapshotError::Image {
-                    path: path.to_owned(),
+                    path: path.clone(),
                     reason,
                 };
-                let difference = record.difference(path);
+                let difference = record.difference(&path);
                 let difference = difference.map_err(|error| {
                     wrong(format!(
                         "cannot be read: {error}. Name the image with `image` if it is \
@@ -52,7 +53,7 @@ impl LoadedSnapshot {
                     ))
                 })?;
                 match difference {
-                    None => Some(path.to_owned()),
+                    None => Some(path),
                     Some(difference) => return Err(wrong(difference)),
                 }
             }
@@ -103,14 +104,40 @@ impl Summary {
     pub(crate) fn read(path: &Path) -> Result<Self, SnapshotError> {
         let manifest = Folder::open(path)?.manifest()?;
         let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+        // The image is shared with others.
+        let entries = entries.filter(|entry| entry.file_name() != IMAGE);
         let sizes = entries.filter_map(|entry| Some(entry.metadata().ok()?.blocks() * 512));
+        let image = manifest.image.as_ref();
         Ok(Self {
-            image: manifest.image.map(|image| image.path),
+            image: image.map(|image| image_of(path, image)),
             vcpus: manifest.guest.vcpus,
             memory_mib: manifest.guest.memory_mib,
             created: SystemTime::UNIX_EPOCH + Duration::from_secs(manifest.created),
             bytes: sizes.sum(),
         })
+    }
+}
+
+/// The name of the image in the folder of a snapshot that keeps it.
+const IMAGE: &str = "image.ext4";
+
+/// Gives the image another name in the folder of a snapshot, so that it is there as long as
+/// the snapshot is. Does nothing if the image is in another file system.
+pub(crate) fn keep_image(path: &Path) -> Result<(), SnapshotError> {
+    if let Some(image) = Folder::open(path)?.manifest()?.image
+        && let Err(error) = std::fs::hard_link(&image.path, path.join(IMAGE))
+    {
+        tracing::debug!(%error, "the image of a snapshot stays where it is");
+    }
+    Ok(())
+}
+
+/// Returns where the image of a snapshot is.
+fn image_of(path: &Path, record: &FileRecord) -> PathBuf {
+    let kept = path.join(IMAGE);
+    match kept.exists() {
+        true => kept,
+        false => record.path.clone(),
     }
 }
 

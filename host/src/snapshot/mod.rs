@@ -59,7 +59,7 @@ mod partial;
 mod tests;
 
 pub use error::SnapshotError;
-pub(crate) use loaded::{LoadedSnapshot, Summary};
+pub(crate) use loaded::{LoadedSnapshot, Summary, keep_image};
 pub(crate) use manifest::{AgentRecord, GuestRecord};
 pub use options::{SnapshotOptions, SnapshotReport};
 pub(crate) use partial::{PartialSnapshot, hide, remove_abandoned, remove_whole};

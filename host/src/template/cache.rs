@@ -190,6 +190,11 @@ impl TemplateCache {
 }
 
 impl Locked {
+    /// Returns whether there is a template.
+    pub(super) fn has_template(&self) -> bool {
+        self.template.exists()
+    }
+
     /// Removes the template. Returns whether there was one.
     pub(super) fn clear(&self) -> Result<bool, Error> {
         recent::forget(&self.template);
@@ -200,7 +205,7 @@ impl Locked {
 
 impl Drop for Locked {
     fn drop(&mut self) {
-        if !self.template.exists() {
+        if !self.has_template() {
             // Those who wait for the lock notice that it is another file.
             let _ = fs::remove_file(&self.lock_path);
         }

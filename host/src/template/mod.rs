@@ -54,7 +54,7 @@ pub(crate) use key::KeyParts;
 use self::cache::TemplateCache;
 use crate::{
     error::Error,
-    snapshot::{LoadedSnapshot, SnapshotError},
+    snapshot::{LoadedSnapshot, SnapshotError, SnapshotOptions, keep_image},
     vm::{Vm, VmBuilder},
 };
 
@@ -154,6 +154,46 @@ impl Template {
         let loaded = self.shared.builder.make_again(&self.shared.name).await?;
         *self.loaded() = loaded;
         Ok(())
+    }
+
+    /// Saves a VM that runs, such as that of a [workspace](crate::workspace), as a template
+    /// with this name. The VM stands still meanwhile, and the template does not need it
+    /// afterwards. Nothing makes such a template again.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if no template can have this name, or another one has it, and
+    /// those of [`Vm::snapshot_with`].
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, the VM goes on, and the template is there or not.
+    pub async fn save(
+        vm: &Vm,
+        name: &str,
+        options: SnapshotOptions,
+    ) -> Result<TemplateInfo, Error> {
+        let name = cache::checked_name(name)?.to_owned();
+        let (cache, locked) = {
+            let name = name.clone();
+            on_thread(move || {
+                let cache = TemplateCache::of_user()?;
+                let locked = cache.lock(&name)?;
+                Ok((cache, locked))
+            })
+            .await?
+        };
+        if locked.has_template() {
+            return Err(Error::Invalid(format!(
+                "there is a template {name:?}: remove it, or choose another name"
+            )));
+        }
+        vm.snapshot_with(cache.path(&name), options).await?;
+        on_thread(move || {
+            keep_image(&cache.path(&name))?;
+            let found = cache.find(name);
+            drop(locked);
+            found.ok_or(Error::Busy("another program has removed the template"))
+        })
+        .await
     }
 
     /// Returns the templates of this user, by name.

@@ -3,6 +3,7 @@
 mod damaged;
 mod history;
 mod services;
+mod templates;
 
 use std::{fs, path::Path, time::Duration};
 
