@@ -43,6 +43,7 @@ pub(super) fn summary_as_json(info: &WorkspaceInfo) -> Value {
         "created_at": date(info.created),
         "last_activity_at": date(info.last_activity),
         "expires_at": info.expires.map(date),
+        "idle_seconds": info.idle_time.map_or(0, |time| time.as_secs()),
         "command_count": info.command_count,
         "service_count": info.services.map(|services| services.total),
         "running_service_count": info.services.map(|services| services.running),
@@ -113,6 +114,9 @@ pub(super) fn properties(info: &WorkspaceInfo) -> Vec<(&'static str, String)> {
     ];
     if let Some(mib) = info.disk_mib {
         properties.push(("disk", format!("{mib} MiB")));
+    }
+    if let Some(time) = info.idle_time {
+        properties.push(("idle time", format!("{} s", time.as_secs())));
     }
     if let Some(time) = info.expires {
         properties.push(("expires", date(time)));
