@@ -2,6 +2,7 @@
 
 mod damaged;
 mod history;
+mod listing;
 mod pauses;
 mod services;
 mod templates;
