@@ -4,6 +4,7 @@ mod damaged;
 mod history;
 mod listing;
 mod pauses;
+mod seeds;
 mod services;
 mod templates;
 
