@@ -1,6 +1,7 @@
 //! `vmcell workspace`: VMs that outlive the program.
 
 mod damaged;
+mod defaults;
 mod history;
 mod listing;
 mod pauses;
