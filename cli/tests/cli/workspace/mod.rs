@@ -5,6 +5,7 @@ mod defaults;
 mod history;
 mod listing;
 mod pauses;
+mod resets;
 mod seeds;
 mod services;
 mod templates;
