@@ -2,6 +2,7 @@
 
 mod damaged;
 mod defaults;
+mod files;
 mod history;
 mod listing;
 mod pauses;
