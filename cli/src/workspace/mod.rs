@@ -81,10 +81,9 @@ async fn find(id: &str) -> anyhow::Result<Workspace> {
     Ok(open()?.get(id).await?)
 }
 
-/// Returns the VM of a workspace that runs, which counts as a use of it.
+/// Returns the VM of a workspace that runs.
 async fn attach(id: &str) -> anyhow::Result<Target> {
     let workspace = find(id).await?;
     let vm = workspace.vm().await?;
-    workspace.touch().await?;
     Ok(Target::of_workspace(workspace, vm))
 }

@@ -184,7 +184,8 @@ impl Workspace {
         self.workspaces.run(locked).await
     }
 
-    /// Returns its VM, for its processes, files, services, terminals and ports.
+    /// Returns its VM, for its processes, files, services, terminals and ports. Counts as a
+    /// use of it.
     ///
     /// ```no_run
     /// # async fn example(workspace: vmcell::workspace::Workspace) -> Result<(), vmcell::Error> {
@@ -202,6 +203,7 @@ impl Workspace {
     pub async fn vm(&self) -> Result<Vm, Error> {
         let mut state = self.recorded_info().await?.state;
         if state == WorkspaceState::Running {
+            self.folder().touch();
             if let Some(vm) = self.attach().await? {
                 return Ok(vm);
             }
