@@ -17,7 +17,11 @@ pub(crate) async fn attach(id: &str) -> Result<Vm, Error> {
         Err(error) => Err(error),
     };
     match found {
-        Ok(workspace) => workspace.vm().await,
+        Ok(workspace) => match Vm::attach(workspace.id()).await {
+            // Why there is none.
+            Err(Error::NoSuchVm { .. }) => workspace.vm().await,
+            attached => attached,
+        },
         Err(_) => Err(not_found),
     }
 }

@@ -156,5 +156,6 @@ fn as_json(snapshot: &WorkspaceSnapshot) -> Value {
         "kind": if snapshot.is_baseline() { "baseline" } else { "named" },
         "created_at": info::date(snapshot.created),
         "bytes": snapshot.bytes,
+        "pause_seconds": snapshot.pause.map(|pause| pause.as_secs_f64()),
     })
 }

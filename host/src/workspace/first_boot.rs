@@ -5,7 +5,6 @@ use super::{
     running::{self, Running},
     seed::{OnSeed, Seed},
     specification::WORKSPACE,
-    timestamp::Timestamp,
 };
 use crate::{Vm, error::Error, on_thread::on_thread};
 
@@ -86,14 +85,9 @@ async fn fill_vm(
     vm.switch_disk(locked.folder.layer(record.layers.next()))
         .await?;
     locked.folder.sync_layers()?;
-    let now = Timestamp::now();
-    record.baseline = SnapshotRecord {
-        layer: record.layers.top(),
-        created: now,
-        is_blank: false,
-    };
+    record.baseline = SnapshotRecord::new(record.layers.top());
     record.layers.start_above(record.layers.top());
-    record.last_activity = now;
+    record.last_activity = record.baseline.created;
     let run = RunRecord::new();
     record.run = Some(run.clone());
     locked.write()?;

@@ -88,6 +88,8 @@ pub struct WorkspaceSnapshot {
     /// How many bytes its last layer takes on the disk: what was written since the
     /// snapshot before it.
     pub bytes: u64,
+    /// How long the processors of its VM stood still for it. `None` if it did not run.
+    pub pause: Option<Duration>,
 }
 
 impl WorkspaceInfo {
@@ -157,6 +159,7 @@ impl WorkspaceSnapshot {
             name: name.to_owned(),
             created: record.created.time(),
             bytes,
+            pause: record.pause_us.map(Duration::from_micros),
         }
     }
 

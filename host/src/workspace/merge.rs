@@ -137,13 +137,8 @@ mod tests {
     }
 
     fn add_snapshot(locked: &mut Locked, layer: u32) {
-        let snapshot = SnapshotRecord {
-            layer,
-            created: Timestamp::now(),
-            is_blank: false,
-        };
         let snapshots = &mut locked.record.snapshots;
-        snapshots.insert(format!("of-{layer}"), snapshot);
+        snapshots.insert(format!("of-{layer}"), SnapshotRecord::new(layer));
     }
 
     /// Returns the names of the files that the disk consists of, and checks what is in it.

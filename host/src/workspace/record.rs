@@ -69,6 +69,21 @@ pub(super) struct SnapshotRecord {
     /// Whether `/workspace` was never made in it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) is_blank: bool,
+    /// How many microseconds a VM stood still for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) pause_us: Option<u64>,
+}
+
+impl SnapshotRecord {
+    /// A snapshot that is taken now, and for which no VM stood still.
+    pub(super) fn new(layer: u32) -> Self {
+        Self {
+            layer,
+            created: Timestamp::now(),
+            is_blank: false,
+            pause_us: None,
+        }
+    }
 }
 
 /// How `/workspace` was filled.
@@ -160,11 +175,7 @@ impl Record {
             created: now,
             last_activity: now,
             expires: None,
-            baseline: SnapshotRecord {
-                layer: layers.top(),
-                created: now,
-                is_blank: false,
-            },
+            baseline: SnapshotRecord::new(layers.top()),
             layers,
             is_blank: false,
             next_top: None,
@@ -389,11 +400,7 @@ pub(super) mod tests {
     #[test]
     fn only_layers_that_nothing_needs_are_dropped() {
         let mut record = record();
-        let snapshot = SnapshotRecord {
-            layer: 2,
-            created: Timestamp::now(),
-            is_blank: false,
-        };
+        let snapshot = SnapshotRecord::new(2);
         record.snapshots.insert("a".to_owned(), snapshot);
         record.layers.start_above(2);
         record.layers.start_above(1);

@@ -40,29 +40,33 @@ impl Workspace {
         let mut locked = make_room(locked).await?;
         let below = locked.record.layers.top();
         let next = locked.record.layers.next();
-        match locked.state() {
+        let pause = match locked.state() {
             WorkspaceState::Running => {
                 let vm = self.attach_vm().await?;
                 // First, so that nothing is lost that is written to the new layer before
                 // the next record.
                 locked.record.next_top = Some(next);
                 locked.write()?;
-                let switched = vm.switch_disk(locked.folder.layer(next)).await;
-                if let Err(error) = switched {
-                    // Else it is not known whether the VM writes to it.
-                    if !locked.folder.layer(next).exists() {
-                        locked.record.next_top = None;
-                        locked.write_if_possible();
+                let pause = match vm.switch_disk(locked.folder.layer(next)).await {
+                    Ok(pause) => pause,
+                    Err(error) => {
+                        // Else it is not known whether the VM writes to it.
+                        if !locked.folder.layer(next).exists() {
+                            locked.record.next_top = None;
+                            locked.write_if_possible();
+                        }
+                        return Err(locked.folder.explain(error));
                     }
-                    return Err(locked.folder.explain(error));
-                }
+                };
                 locked.folder.sync_layers()?;
                 locked.record.next_top = None;
                 locked.record.layers.start_above(below);
+                Some(pause)
             }
             WorkspaceState::Stopped => {
                 locked.record.layers.start_above(below);
                 create_layer(&locked, next).await?;
+                None
             }
             // Its memory fits this layer only.
             state @ WorkspaceState::Paused => {
@@ -70,12 +74,10 @@ impl Workspace {
                     .wrong_state(state, "running or stopped: start it first")
                     .into());
             }
-        }
-        let snapshot = SnapshotRecord {
-            layer: below,
-            created: Timestamp::now(),
-            is_blank: locked.record.is_blank,
         };
+        let mut snapshot = SnapshotRecord::new(below);
+        snapshot.is_blank = locked.record.is_blank;
+        snapshot.pause_us = pause.map(|pause| u64::try_from(pause.as_micros()).unwrap_or(u64::MAX));
         let snapshots = &mut locked.record.snapshots;
         snapshots.insert(name.to_owned(), snapshot.clone());
         locked.write()?;
@@ -221,11 +223,8 @@ impl Workspace {
         record.seed = source.record.seed.clone();
         record.layers = source.record.layers.fork(layer);
         record.is_blank = is_blank;
-        record.baseline = SnapshotRecord {
-            layer,
-            created: Timestamp::now(),
-            is_blank,
-        };
+        record.baseline = SnapshotRecord::new(layer);
+        record.baseline.is_blank = is_blank;
         let target = self.workspaces().add(record).await?;
         let id = target.record.id.clone();
         on_thread("fork the workspace", move || {
