@@ -245,18 +245,27 @@ impl Baseline {
         Self::flood("relay_file_out", machine)
     }
 
+    /// As [`flood_time`](Self::flood_time), with a program between the guest and this one
+    /// that only passes the bytes on.
+    pub fn passed_on_time(machine: &Machine) -> Result<Duration> {
+        let mut guest = Self::start("flood", machine)?;
+        let (mut ours, theirs) = UnixStream::pair()?;
+        ours.set_read_timeout(Some(GUEST_TIMEOUT))?;
+        let mut program = Command::new("cat")
+            .stdin(OwnedFd::from(guest.port.try_clone()?))
+            .stdout(OwnedFd::from(theirs))
+            .spawn()?;
+        guest.port.write_all(b"g")?;
+        let time = receive_flood(&mut ours);
+        program.kill()?;
+        program.wait()?;
+        time
+    }
+
     fn flood(task: &str, machine: &Machine) -> Result<Duration> {
         let mut guest = Self::start(task, machine)?;
         guest.port.write_all(b"g")?;
-        let mut buffer = vec![0; 256 * 1024];
-        let mut received = guest.port.read(&mut buffer)?;
-        let start = Instant::now();
-        while received < FLOOD_BYTES {
-            let count = guest.port.read(&mut buffer)?;
-            ensure!(count > 0, "the guest hung up");
-            received += count;
-        }
-        Ok(start.elapsed())
+        receive_flood(&mut guest.port)
     }
 
     /// Returns how long the guest takes to receive [`FLOOD_BYTES`] bytes through the port.
@@ -406,4 +415,18 @@ fn initramfs() -> Result<tempfile::NamedTempFile> {
     cpio.stdin.take().context("no pipe")?.write_all(b"init\n")?;
     ensure!(cpio.wait()?.success(), "cpio failed");
     Ok(archive)
+}
+
+/// Returns how long it takes to receive [`FLOOD_BYTES`] bytes, from the first ones on.
+fn receive_flood(port: &mut UnixStream) -> Result<Duration> {
+    let mut buffer = vec![0; 256 * 1024];
+    let mut received = port.read(&mut buffer)?;
+    let start = Instant::now();
+    while received < FLOOD_BYTES {
+        match port.read(&mut buffer)? {
+            0 => bail!("the guest has ended"),
+            count => received += count,
+        }
+    }
+    Ok(start.elapsed())
 }
