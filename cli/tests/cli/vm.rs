@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use crate::{
     processes::Process,
     shared_vm::unique,
-    user::User,
+    user::{User, has_sighup},
     vmcell::{Ended, READY_AND_WAIT, Running, Vmcell, eventually},
 };
 
@@ -222,6 +222,10 @@ fn a_vm_is_deleted_when_its_command_is_interrupted_or_nobody_reads_its_output() 
         (id, keeper, running)
     };
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
+        if signal == Signal::HUP && !has_sighup() {
+            println!("skipped: SIGHUP is ignored here");
+            continue;
+        }
         let (id, keeper, running) = start();
         running.signal(signal);
         assert_eq!(running.finish().code(), code);
