@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use tokio::time::timeout;
 use vmcell::{
     Command, Error,
     network::NetworkPolicy,
@@ -15,6 +16,9 @@ use vmcell::{
 };
 
 use crate::{Store, new, shell};
+
+/// How long what does not take long may take.
+const ENOUGH: Duration = Duration::from_secs(60);
 
 /// A server of the files of a workspace.
 fn web() -> ServiceSpec {
@@ -90,9 +94,12 @@ async fn the_ports_of_services_are_open_as_long_as_the_services_run() {
     shell(&workspace, &format!("kill {}", status.pid.unwrap())).await;
     web_service.wait().await.unwrap();
     // The keeper learns it at the same time.
-    while TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_err() {
-        tokio::task::yield_now().await;
-    }
+    let freeing = async {
+        while TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_err() {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(ENOUGH, freeing).await.unwrap();
     workspace.stop().await.unwrap();
     let services = workspace.info().await.unwrap().services.unwrap();
     assert_eq!((services.total, services.running), (0, 0));
@@ -150,12 +157,15 @@ async fn somebody_who_only_looks_does_not_use_a_workspace() {
     let new = new().pause_when_idle(Duration::from_secs(3));
     let workspace = store.workspaces.create(new).await.unwrap();
     // Far more often than it would have to be used.
-    loop {
-        let list = store.workspaces.list().await.unwrap();
-        match list[0].state {
-            WorkspaceState::Running => tokio::task::yield_now().await,
-            state => break assert_eq!(state, WorkspaceState::Paused),
+    let looking = async {
+        loop {
+            let list = store.workspaces.list().await.unwrap();
+            match list[0].state {
+                WorkspaceState::Running => tokio::task::yield_now().await,
+                state => break assert_eq!(state, WorkspaceState::Paused),
+            }
         }
-    }
+    };
+    timeout(ENOUGH, looking).await.unwrap();
     workspace.delete().await.unwrap();
 }
