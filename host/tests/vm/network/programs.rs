@@ -38,7 +38,8 @@ async fn an_allowed_name_is_reached_and_its_neighbour_is_not() {
     assert_eq!(status.policy, "egress");
     assert_eq!(status.allow, [format!("web.test:{port}")]);
     assert!(status.totals.sent > 0 && status.totals.received > 6);
-    assert_eq!(status.totals.denials, 2);
+    // More if the resolver of the guest asked again before it had its answer.
+    assert!(status.totals.denials >= 2, "{:?}", status.totals);
     let mut log = vm.network_log().await.unwrap();
     let recent = log.take_recent();
     let allowed = recent.iter().find_map(|event| match event {
