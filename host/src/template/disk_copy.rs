@@ -15,32 +15,44 @@ use crate::{
 };
 
 impl Template {
-    /// Starts a VM of this template that keeps its disk: a copy of the template's at
-    /// `disk`, which is a layer above `image`, another name of the image of the template.
+    /// Starts a VM of this template that keeps its disk. The disk of the template is copied
+    /// to `copy`, a layer above `image`, which is another name of the image of the template.
+    /// Then `make_disk` is called, which may add a layer above the copy, and `configure`,
+    /// which says what the disk is.
     pub(crate) async fn start_on_copy(
         &self,
         image: &Path,
-        disk: &Path,
-        change: impl Fn(VmBuilder) -> VmBuilder,
+        copy: &Path,
+        make_disk: impl Fn() -> Result<(), Error> + Clone + Send + 'static,
+        configure: impl Fn(VmBuilder) -> VmBuilder,
     ) -> Result<Vm, Error> {
-        let vm = self.on_copy(image, disk).await?;
-        match change(vm).start().await {
+        let vm = self.copied(image, copy, make_disk.clone()).await?;
+        match configure(vm).start().await {
             Err(Error::Snapshot(SnapshotError::Differs { what, .. })) => {
                 self.make_again(what).await?;
-                let vm = self.on_copy(image, disk).await?;
-                change(vm).start().await
+                let vm = self.copied(image, copy, make_disk).await?;
+                configure(vm).start().await
             }
             started => started,
         }
     }
 
-    async fn on_copy(&self, image: &Path, disk: &Path) -> Result<VmBuilder, Error> {
+    /// Copies the disk, and returns a VM with the memory that fits it.
+    async fn copied(
+        &self,
+        image: &Path,
+        copy: &Path,
+        make_disk: impl FnOnce() -> Result<(), Error> + Send + 'static,
+    ) -> Result<VmBuilder, Error> {
         let loaded = self.loaded().clone();
         let (machine, template) = (loaded.machine.clone(), self.path().to_owned());
-        let (image, copy) = (image.to_owned(), disk.to_owned());
-        on_thread(move || copy_layers(&machine, &template, image, &copy)).await?;
-        let loaded = loaded.without_disk();
-        Ok(self.shared.builder.vm_from(loaded.into()).disk(disk))
+        let (image, copy) = (image.to_owned(), copy.to_owned());
+        on_thread(move || {
+            copy_layers(&machine, &template, image, &copy)?;
+            make_disk()
+        })
+        .await?;
+        Ok(self.shared.builder.vm_from(loaded.without_disk().into()))
     }
 }
 

@@ -1,10 +1,6 @@
 //! VMs that start from a template.
 
-use std::{
-    borrow::Cow,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{borrow::Cow, path::PathBuf, sync::Arc};
 
 use super::{Vm, VmBuilder};
 use crate::{
@@ -115,41 +111,12 @@ impl VmBuilder {
     }
 
     /// Returns whether the VM can be started from a template.
-    async fn can_be_warm(&self) -> bool {
+    pub(crate) async fn can_be_warm(&self) -> bool {
         let is_plain = self.image.is_some()
             && self.disk.is_none()
             && self.directory.is_none()
             && matches!(self.link, None | Some(LinkKind::Serial));
         is_plain && self.backend_with_snapshots().await.is_ok()
-    }
-}
-
-impl VmBuilder {
-    /// Starts a VM with this [disk](Self::disk), which does not exist yet, from a template
-    /// of `image`. The disk becomes a layer above `linked`, another name of the image.
-    /// `None` if the VM cannot be started from a template: then there is no disk.
-    pub(crate) async fn start_warm(self, image: &Path, linked: &Path) -> Result<Option<Vm>, Error> {
-        let Some(disk) = &self.disk else {
-            return Ok(None);
-        };
-        let cold = Self {
-            disk: None,
-            backing_folders: Vec::new(),
-            image: Some(image.to_owned()),
-            ..self.clone()
-        };
-        if !cold.can_be_warm().await {
-            tracing::debug!("the workspace cannot be started from a template");
-            return Ok(None);
-        }
-        let template = Template::builder(cold).get().await?;
-        let change = |vm: Self| Self {
-            id: self.id.clone(),
-            hostname: self.hostname.clone(),
-            backing_folders: self.backing_folders.clone(),
-            ..vm
-        };
-        template.start_on_copy(linked, disk, change).await.map(Some)
     }
 }
 

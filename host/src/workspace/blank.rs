@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use super::{locked::Locked, running, specification::WORKSPACE};
+use super::{first_boot, locked::Locked, running, specification::WORKSPACE};
 use crate::{Vm, error::Error};
 
 /// Makes the disk of a new workspace, and writes its first record, with which it is there.
@@ -37,7 +37,7 @@ pub(super) async fn finish(vm: Vm, locked: &mut Locked) -> Result<Vm, Error> {
     if !locked.record.is_blank {
         return Ok(vm);
     }
-    match make_workspace(&vm, locked).await {
+    match fill(&vm, locked).await {
         Ok(()) => Ok(vm),
         Err(error) => {
             vm.kill().await?;
@@ -47,13 +47,9 @@ pub(super) async fn finish(vm: Vm, locked: &mut Locked) -> Result<Vm, Error> {
 }
 
 /// Whoever is killed meanwhile, it is done again at the next start.
-async fn make_workspace(vm: &Vm, locked: &mut Locked) -> Result<(), Error> {
-    let files = vm.files();
-    files.make_directory(WORKSPACE).await?;
-    if let Some(user) = &locked.record.specification.user {
-        files.set_owner_of_tree(WORKSPACE, user).await?;
-    }
-    files.sync(WORKSPACE).await?;
+async fn fill(vm: &Vm, locked: &mut Locked) -> Result<(), Error> {
+    first_boot::make_workspace(vm, locked.record.specification.user.as_deref()).await?;
+    vm.files().sync(WORKSPACE).await?;
     locked.record.is_blank = false;
     locked.write()
 }

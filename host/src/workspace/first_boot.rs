@@ -6,10 +6,10 @@ use super::{
     seed::{OnSeed, Seed},
     specification::WORKSPACE,
 };
-use crate::{Vm, error::Error, on_thread::on_thread};
+use crate::{Template, Vm, VmBuilder, error::Error, on_thread::on_thread};
 
-/// Boots the VM of a new workspace, fills it, and writes its first record, with which it
-/// is there. If that fails, its folder is removed.
+/// Boots the VM of a new workspace, or starts it from a template, fills it, and writes its
+/// first record, with which it is there. If that fails, its folder is removed.
 pub(super) async fn create(
     locked: Locked,
     seed: Option<Seed>,
@@ -36,8 +36,15 @@ async fn fill(
     is_warm: bool,
     on_seed: OnSeed,
 ) -> Result<Running, Error> {
-    let vm = start_vm(&locked, is_warm).await?;
-    match fill_vm(&mut locked, seed, &vm, on_seed).await {
+    let specification = &locked.record.specification;
+    locked.folder.link_image(&specification.image);
+    let plain = specification.vm().image(&specification.image);
+    let is_warm = is_warm && plain.can_be_warm().await;
+    let vm = match is_warm {
+        true => start_warm(&mut locked, plain, seed.is_some()).await?,
+        false => start_cold(&locked).await?,
+    };
+    match fill_vm(&mut locked, seed, &vm, is_warm, on_seed).await {
         Ok(run) => Running::new(vm, locked, run),
         Err(error) => {
             vm.kill().await?;
@@ -46,20 +53,11 @@ async fn fill(
     }
 }
 
-/// Starts the VM on the first layer of its disk.
-async fn start_vm(locked: &Locked, is_warm: bool) -> Result<Vm, Error> {
+/// Boots the VM on the first layer of its disk.
+async fn start_cold(locked: &Locked) -> Result<Vm, Error> {
     let (folder, record) = (locked.folder.clone(), locked.record.clone());
-    let image = record.specification.image.clone();
-    folder.link_image(&image);
     // It knows its files by where they are now.
     let builder = running::builder(&folder, &record);
-    if is_warm {
-        let linked = folder.image(&record);
-        if let Some(vm) = builder.clone().start_warm(&image, &linked).await? {
-            folder.sync_layers()?;
-            return Ok(vm);
-        }
-    }
     let making = on_thread("make the disk of the workspace", move || {
         folder.create_layer(record.layers.top(), &record)
     });
@@ -67,29 +65,87 @@ async fn start_vm(locked: &Locked, is_warm: bool) -> Result<Vm, Error> {
     builder.start().await
 }
 
+/// Starts the VM from a template that has `/workspace`. The first layer of its disk is that
+/// of the template, and the baseline, unless it is yet to be seeded.
+async fn start_warm(locked: &mut Locked, plain: VmBuilder, is_seeded: bool) -> Result<Vm, Error> {
+    let user = locked.record.specification.user.clone();
+    let key = format!("{WORKSPACE} of {}", user.as_deref().unwrap_or("root"));
+    let template = Template::builder(plain).prepare(key, move |vm| {
+        let user = user.clone();
+        async move {
+            make_workspace(&vm, user.as_deref()).await?;
+            vm.files().sync(WORKSPACE).await
+        }
+    });
+    let template = template.get().await?;
+    let image = locked.folder.image(&locked.record);
+    let copy = locked.folder.layer(locked.record.layers.top());
+    if !is_seeded {
+        seal(locked);
+    }
+    let Locked { folder, record, .. } = locked;
+    let make_disk = {
+        let (folder, record) = (folder.clone(), record.clone());
+        move || match is_seeded {
+            true => folder.sync_layers(),
+            false => {
+                folder.prepare_layer(record.layers.top(), &record)?;
+                folder.place_layer(record.layers.top())
+            }
+        }
+    };
+    let configure = |vm| running::configure(vm, folder, record);
+    template
+        .start_on_copy(&image, &copy, make_disk, configure)
+        .await
+}
+
+/// Makes the folder that a workspace is about.
+pub(super) async fn make_workspace(vm: &Vm, user: Option<&str>) -> Result<(), Error> {
+    vm.files().make_directory(WORKSPACE).await?;
+    give_workspace(vm, user).await
+}
+
+/// Gives the folder and all that is in it to the user of the workspace.
+async fn give_workspace(vm: &Vm, user: Option<&str>) -> Result<(), Error> {
+    if let Some(user) = user {
+        vm.files().set_owner_of_tree(WORKSPACE, user).await?;
+    }
+    Ok(())
+}
+
+/// From now on the baseline does not change: the layer that was written to until now.
+fn seal(locked: &mut Locked) {
+    let record = &mut locked.record;
+    record.baseline = SnapshotRecord::new(record.layers.top());
+    record.layers.start_above(record.layers.top());
+}
+
 async fn fill_vm(
     locked: &mut Locked,
     seed: Option<Seed>,
     vm: &Vm,
+    is_warm: bool,
     on_seed: OnSeed,
 ) -> Result<RunRecord, Error> {
-    vm.files().make_directory(WORKSPACE).await?;
+    let user = locked.record.specification.user.as_deref();
+    if !is_warm {
+        make_workspace(vm, user).await?;
+    }
+    let is_sealed = is_warm && seed.is_none();
     if let Some(seed) = seed {
         locked.record.seed = seed.push(vm, on_seed).await?;
+        give_workspace(vm, user).await?;
     }
-    if let Some(user) = &locked.record.specification.user {
-        vm.files().set_owner_of_tree(WORKSPACE, user).await?;
+    if !is_sealed {
+        vm.switch_disk(locked.folder.layer(locked.record.layers.next()))
+            .await?;
+        locked.folder.sync_layers()?;
+        seal(locked);
     }
-    let record = &mut locked.record;
-    // From now on the baseline does not change.
-    vm.switch_disk(locked.folder.layer(record.layers.next()))
-        .await?;
-    locked.folder.sync_layers()?;
-    record.baseline = SnapshotRecord::new(record.layers.top());
-    record.layers.start_above(record.layers.top());
-    record.last_activity = record.baseline.created;
     let run = RunRecord::new();
-    record.run = Some(run.clone());
+    locked.record.last_activity = run.began;
+    locked.record.run = Some(run.clone());
     locked.write()?;
     Ok(run)
 }

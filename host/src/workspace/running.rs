@@ -78,8 +78,12 @@ pub(super) async fn start(locked: Locked) -> Result<Running, Error> {
 
 /// Returns the VM of a workspace.
 pub(super) fn builder(folder: &Folder, record: &Record) -> VmBuilder {
-    let vm = record.specification.vm().id(&record.id);
-    let vm = vm.hostname(&record.id);
+    configure(record.specification.vm(), folder, record)
+}
+
+/// Gives a VM the names and the disk of a workspace.
+pub(super) fn configure(vm: VmBuilder, folder: &Folder, record: &Record) -> VmBuilder {
+    let vm = vm.id(&record.id).hostname(&record.id);
     let vm = vm.disk(folder.layer(record.layers.top()));
     let folders = folder.backing_folders(record).into_iter();
     folders.fold(vm, VmBuilder::allow_backing)

@@ -65,3 +65,34 @@ async fn a_workspace_from_a_template_is_like_any_other() {
     }
     assert!(store.files().is_empty(), "{:?}", store.files());
 }
+
+#[tokio::test]
+async fn without_a_seed_the_disk_of_the_template_is_the_baseline() {
+    let store = Store::kept();
+    let root = store.workspaces.create(new().warm(true)).await.unwrap();
+    let user = new().warm(true).user("1234");
+    let user = store.workspaces.create(user).await.unwrap();
+    // As in the image.
+    assert_eq!(shell(&root, "stat -c %u:%a .").await, "1000:755\n");
+    // It is a template of its own, because the folder is another user's.
+    assert_eq!(shell(&user, "stat -c %u:%a .").await, "1234:755\n");
+    for workspace in [root, user] {
+        assert!(workspace.diff(BASELINE).await.unwrap().files().is_empty());
+        shell(&workspace, "echo 1 > file; sync").await;
+        let diff = workspace.diff(BASELINE).await.unwrap();
+        assert_eq!(diff.files().len(), 1, "{diff:?}");
+        workspace.stop().await.unwrap();
+        let diff = workspace.diff(BASELINE).await.unwrap();
+        assert_eq!(diff.files().len(), 1, "{diff:?}");
+        workspace.reset(BASELINE).await.unwrap();
+        let disk = workspace.disk().await.unwrap();
+        assert!(disk.exists("/workspace").unwrap());
+        assert!(!disk.exists("/workspace/file").unwrap());
+        check(&disk);
+        drop(disk);
+        workspace.start().await.unwrap();
+        assert_eq!(shell(&workspace, "ls").await, "");
+        workspace.delete().await.unwrap();
+    }
+    assert!(store.files().is_empty(), "{:?}", store.files());
+}
