@@ -3,21 +3,23 @@
 use clap::Args;
 use vmcell::{LinkKind, VmBuilder};
 
+/// Given to each option: one for all would last beyond them.
+const HELP_HEADING: &str = "Backend options";
+
 /// The options for the backend of a new VM.
 #[derive(Debug, Default, Args)]
-#[command(next_help_heading = "Backend options")]
 pub(crate) struct MachineOptions {
     /// Backend that runs the VM: `qemu`, `firecracker`, `cloud_hypervisor` or
     /// `process`. Default: the first one that can run here.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", help_heading = HELP_HEADING)]
     backend: Option<String>,
     /// Transport between host and guest: `serial`, `vsock` or `hybrid-vsock`.
     /// Default: the best one that the backend supports.
-    #[arg(long, value_name = "KIND")]
+    #[arg(long, value_name = "KIND", help_heading = HELP_HEADING)]
     link: Option<LinkKind>,
     /// Allow the backend `process`, which is not a VM and not a security
     /// boundary: the command runs in namespaces on this machine's kernel.
-    #[arg(long)]
+    #[arg(long, help_heading = HELP_HEADING)]
     allow_host_compat: bool,
 }
 

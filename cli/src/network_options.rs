@@ -5,31 +5,33 @@ use std::net::IpAddr;
 use clap::{Args, ValueEnum};
 use vmcell::network::{self, HostName, NetworkPolicy, Rule};
 
+/// Given to each option: one for all would last beyond them.
+const HELP_HEADING: &str = "Network options";
+
 /// The options for the network of a new VM.
 #[derive(Debug, Default, Args)]
-#[command(next_help_heading = "Network options")]
 pub(crate) struct NetworkOptions {
     /// What programs may reach. With `egress`, all public hosts, or what `--allow`
     /// names; with `egress+published-ports`, `--publish` is allowed, too.
     /// Default: nothing, or what `--allow` names.
-    #[arg(long, value_name = "POLICY", visible_alias = "network-policy")]
+    #[arg(long, value_name = "POLICY", visible_alias = "network-policy", help_heading = HELP_HEADING)]
     network: Option<PolicyName>,
     /// Let programs connect to a host, and to nothing else: its name, `*.` and a
     /// name for all names below it, or an address or prefix; with ports
     /// (`pypi.org:443`, `10.0.0.0/8:80,8000-8999`), or without for all.
-    #[arg(long, value_name = "HOST[:PORTS]")]
+    #[arg(long, value_name = "HOST[:PORTS]", help_heading = HELP_HEADING)]
     allow: Vec<Rule>,
     /// Never let programs connect to a host, whatever else allows it.
-    #[arg(long, value_name = "HOST[:PORTS]")]
+    #[arg(long, value_name = "HOST[:PORTS]", help_heading = HELP_HEADING)]
     deny: Vec<Rule>,
     /// Use this address for NAME, which is then not resolved. It may be an
     /// address of this machine.
-    #[arg(long, value_name = "NAME=ADDRESS", value_parser = parse_host)]
+    #[arg(long, value_name = "NAME=ADDRESS", value_parser = parse_host, help_heading = HELP_HEADING)]
     resolve: Vec<(HostName, IpAddr)>,
     /// Give programs an HTTP proxy, and set the environment variables that name
     /// it (`http_proxy`, `https_proxy`, `no_proxy`). None needs it to reach what
     /// is allowed; it tells them in words why something is not.
-    #[arg(long)]
+    #[arg(long, help_heading = HELP_HEADING)]
     proxy: bool,
 }
 
