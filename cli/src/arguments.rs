@@ -2,10 +2,7 @@ use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand};
 use vmcell::{ProcessSelector, Signal, port::PortMapping};
-use vmcell_cli::options::{
-    manual::{CompletionsArguments, ManArguments},
-    size,
-};
+use vmcell_cli::options::manual::{CompletionsArguments, ManArguments};
 
 use crate::{
     command::{CommandOptions, parse_seconds},
@@ -24,6 +21,7 @@ use crate::{
     screen::ScreenArguments,
     service::{HELP_HEADING, ServiceArguments, ServiceFlags},
     shell::ShellArguments,
+    size_options::SizeOptions,
     snapshot::SnapshotArguments,
     template::TemplateArguments,
     terminate::TerminateArguments,
@@ -191,12 +189,8 @@ pub(crate) struct RunArguments {
     /// Name of the VM, by which your other programs find it.
     #[arg(long, value_name = "NAME", visible_alias = "name")]
     pub(crate) id: Option<String>,
-    /// Number of virtual CPUs.
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub(crate) vcpu_count: u32,
-    /// Memory of the VM in MiB, or with a suffix (m, g).
-    #[arg(long, short, value_name = "N", default_value = "1024", value_parser = size::parse_mib)]
-    pub(crate) mem_mib: u32,
+    #[command(flatten)]
+    pub(crate) size: SizeOptions,
     /// End the VM after this many seconds, with exit code 124.
     #[arg(long, value_name = "N", value_parser = parse_seconds)]
     pub(crate) ttl_seconds: Option<Duration>,

@@ -37,6 +37,7 @@ mod runtime;
 mod screen;
 mod service;
 mod shell;
+mod size_options;
 mod snapshot;
 mod start_options;
 mod stop;

@@ -27,8 +27,7 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<u8> {
         disk,
         source,
         id,
-        vcpu_count,
-        mem_mib,
+        size,
         ttl_seconds,
         tty,
         detach,
@@ -72,8 +71,8 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<u8> {
     };
     let options = VmOptions {
         id,
-        vcpu_count,
-        mem_mib,
+        vcpu_count: size.vcpu_count,
+        mem_mib: size.mem_mib,
         machine,
         network,
         pushes,

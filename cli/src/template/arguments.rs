@@ -1,11 +1,11 @@
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use clap::{Args, Subcommand};
-use vmcell_cli::options::size;
 
 use crate::{
     command::parse_seconds, machine_options::MachineOptions, network_options::NetworkOptions,
-    service::ServiceFlags, snapshot::SaveOptions, start_options::StartOptions,
+    service::ServiceFlags, size_options::SizeOptions, snapshot::SaveOptions,
+    start_options::StartOptions,
 };
 
 #[derive(Debug, Args)]
@@ -59,12 +59,8 @@ pub(super) struct MakeArguments {
     /// Environment to boot: `base`, `debian`, or the path of an ext4 image.
     #[arg(value_name = "ENVIRONMENT", default_value = "base")]
     pub(super) environment: OsString,
-    /// Number of virtual CPUs.
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub(super) vcpu_count: u32,
-    /// Memory of the VM in MiB, or with a suffix (m, g).
-    #[arg(long, short, value_name = "N", default_value = "1024", value_parser = size::parse_mib)]
-    pub(super) mem_mib: u32,
+    #[command(flatten)]
+    pub(super) size: SizeOptions,
     #[command(flatten)]
     pub(super) machine: MachineOptions,
     #[command(flatten)]

@@ -43,8 +43,7 @@ pub(super) fn make(arguments: MakeArguments) -> anyhow::Result<u8> {
     let MakeArguments {
         name,
         environment,
-        vcpu_count,
-        mem_mib,
+        size,
         machine,
         network,
         push,
@@ -86,8 +85,8 @@ pub(super) fn make(arguments: MakeArguments) -> anyhow::Result<u8> {
     let image = environment::image(&environment)?;
     let vm = Vm::builder()
         .image(image)
-        .vcpus(vcpu_count)
-        .memory_mib(mem_mib);
+        .vcpus(size.vcpu_count)
+        .memory_mib(size.mem_mib);
     let vm = match network.policy(false)? {
         Some(policy) => vm.network(policy),
         None => vm,
