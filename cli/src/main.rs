@@ -16,6 +16,8 @@ mod files;
 mod foreground;
 mod images;
 mod input;
+mod kept_vm;
+mod kept_vm_options;
 mod kill;
 mod limits;
 mod logs;

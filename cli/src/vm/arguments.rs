@@ -1,9 +1,6 @@
-use std::ffi::OsString;
-
 use clap::{Args, Subcommand};
-use vmcell_cli::options::size;
 
-use crate::{command::CommandOptions, network_options::NetworkOptions};
+use crate::kept_vm_options::{CommandArguments, NewOptions};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -62,24 +59,15 @@ pub(super) struct VmId {
 
 #[derive(Debug, Args)]
 pub(super) struct CreateArguments {
-    /// Environment to boot: `base`, `debian`, or the path of an ext4 image.
-    #[arg(value_name = "ENVIRONMENT", default_value = "base")]
-    pub(super) environment: OsString,
     /// ID of the VM: lower-case letters, digits and `-`. Default: `vm-` and
     /// twelve random letters.
     #[arg(long, value_name = "ID")]
     pub(super) id: Option<String>,
-    /// Number of virtual CPUs.
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub(super) vcpu_count: u32,
-    /// Memory of the VM in MiB, or with a suffix (m, g).
-    #[arg(long, short, value_name = "N", default_value = "1024", value_parser = size::parse_mib)]
-    pub(super) mem_mib: u32,
+    #[command(flatten)]
+    pub(super) options: NewOptions,
     /// Delete it after so many seconds; 0 is never.
     #[arg(long, value_name = "N", default_value_t = 600)]
     pub(super) ttl_seconds: u64,
-    #[command(flatten)]
-    pub(super) network: NetworkOptions,
     /// Print only the ID of the VM.
     #[arg(long, conflicts_with = "json")]
     pub(super) id_only: bool,
@@ -90,9 +78,5 @@ pub(super) struct ExecArguments {
     #[command(flatten)]
     pub(super) vm: VmId,
     #[command(flatten)]
-    pub(super) options: CommandOptions,
-    /// Command and its arguments, run without a shell, in /workspace unless
-    /// `--cwd` says otherwise. Options of `exec` come before it.
-    #[arg(trailing_var_arg = true, required = true, value_name = "CMD")]
-    pub(super) command: Vec<OsString>,
+    pub(super) command: CommandArguments,
 }

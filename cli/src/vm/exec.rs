@@ -4,7 +4,7 @@ use serde_json::json;
 use vmcell::workspace::Workspace;
 use vmcell_cli::signals::Signals;
 
-use super::{arguments::ExecArguments, find, in_terms_of_vms, lifecycle::delete_if_there};
+use super::{arguments::ExecArguments, find, in_terms_of_vms, reap::delete_if_there};
 use crate::{
     exit_code::{TOOL_FAILED, of_error},
     failure::{describe_any, error_as_json, print_json, report},
@@ -14,8 +14,8 @@ use crate::{
 };
 
 pub(super) fn exec(arguments: ExecArguments) -> anyhow::Result<u8> {
-    let json = arguments.options.json;
-    let prepared = arguments.options.prepare(arguments.command)?;
+    let json = arguments.command.options.json;
+    let prepared = arguments.command.prepare()?;
     block_on(async move {
         // Those that end this program, too: it has to clean up.
         let mut signals = Signals::all()?;

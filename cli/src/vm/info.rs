@@ -1,7 +1,5 @@
 //! `vmcell vm list` and `status`, and VMs as text and as JSON.
 
-use std::io::{self, Write};
-
 use serde_json::{Value, json};
 use vmcell::workspace::WorkspaceInfo;
 use vmcell_cli::show::Table;
@@ -9,6 +7,7 @@ use vmcell_cli::show::Table;
 use super::{find, open};
 use crate::{
     failure::print_json,
+    kept_vm::describe_state,
     workspace::{date, print_properties},
 };
 
@@ -39,14 +38,9 @@ pub(super) async fn status(id: &str, json: bool) -> anyhow::Result<u8> {
         print_json(&as_json(&info));
         return Ok(0);
     }
-    let state = info.state.to_string();
-    let state = match &info.stop_reason {
-        Some(reason) if *reason != state => format!("{state}: {reason}"),
-        _ => state,
-    };
     print_properties(&[
         ("id", info.id.clone()),
-        ("state", state),
+        ("state", describe_state(&info)),
         ("environment", info.environment.clone()),
         ("vcpus", info.vcpus.to_string()),
         ("memory", format!("{} MiB", info.memory_mib)),
@@ -60,16 +54,7 @@ fn expires(info: &WorkspaceInfo) -> String {
     info.expires.map_or("never".to_owned(), date)
 }
 
-/// Prints everything about a VM as JSON, or its state in one line.
-pub(super) fn print(info: &WorkspaceInfo, json: bool) -> io::Result<()> {
-    if json {
-        print_json(&as_json(info));
-        return Ok(());
-    }
-    writeln!(io::stdout(), "{} is {}", info.id, info.state)
-}
-
-fn as_json(info: &WorkspaceInfo) -> Value {
+pub(super) fn as_json(info: &WorkspaceInfo) -> Value {
     json!({
         "vm_id": info.id,
         "environment": info.environment,

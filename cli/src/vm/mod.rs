@@ -5,8 +5,8 @@ mod arguments;
 mod create;
 mod exec;
 mod info;
-mod lifecycle;
 mod network;
+mod reap;
 
 pub(crate) use arguments::VmArguments;
 
@@ -16,7 +16,7 @@ use vmcell::{
     workspace::{Workspace, WorkspaceError, Workspaces},
 };
 
-use crate::{failure::Reworded, runtime::block_on, workspace::keeper};
+use crate::{failure::Reworded, kept_vm::KeptVms, runtime::block_on, workspace::keeper};
 
 pub(crate) fn vm(arguments: VmArguments) -> anyhow::Result<u8> {
     let json = arguments.json;
@@ -24,12 +24,12 @@ pub(crate) fn vm(arguments: VmArguments) -> anyhow::Result<u8> {
         VmCommand::Create(arguments) => create::create(*arguments, json),
         VmCommand::List => block_on(info::list(json)),
         VmCommand::Status(arguments) => block_on(info::status(&arguments.id, json)),
-        VmCommand::Start(arguments) => block_on(lifecycle::start(&arguments.id, json)),
+        VmCommand::Start(arguments) => block_on(VMS.start(&arguments.id, json)),
         VmCommand::Exec(arguments) => exec::exec(*arguments),
-        VmCommand::Stop(arguments) => block_on(lifecycle::stop(&arguments.id, json)),
-        VmCommand::Delete(arguments) => block_on(lifecycle::delete(&arguments.id, json)),
+        VmCommand::Stop(arguments) => block_on(VMS.stop(&arguments.id, json)),
+        VmCommand::Delete(arguments) => block_on(VMS.delete(&arguments.id, json)),
         VmCommand::Network(arguments) => block_on(network::network(&arguments.id, json)),
-        VmCommand::ReapExpired => block_on(lifecycle::reap_expired(json)),
+        VmCommand::ReapExpired => block_on(reap::reap_expired(json)),
     };
     done.map_err(in_terms_of_vms)
 }
@@ -44,9 +44,16 @@ pub(crate) fn open() -> anyhow::Result<Workspaces> {
     Ok(vms.keeper(keeper()?))
 }
 
+const VMS: KeptVms = KeptVms {
+    noun: "VM",
+    id_key: "vm_id",
+    open,
+    as_json: info::as_json,
+};
+
 /// Finds a VM.
 async fn find(id: &str) -> anyhow::Result<Workspace> {
-    Ok(open()?.get(id).await?)
+    VMS.find(id).await
 }
 
 /// Says VM where an error of the library says workspace, and what to do next.

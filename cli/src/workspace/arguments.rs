@@ -1,4 +1,4 @@
-use std::{ffi::OsString, path::PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use vmcell_cli::options::size;
@@ -14,8 +14,7 @@ use super::{
     snapshot::{ForkArguments, ResetArguments, SnapshotArguments},
 };
 use crate::{
-    command::CommandOptions,
-    network_options::NetworkOptions,
+    kept_vm_options::{CommandArguments, NewOptions},
     start_options::{Variable, parse_variable},
 };
 
@@ -107,9 +106,6 @@ pub(super) struct WorkspaceId {
 
 #[derive(Debug, Args)]
 pub(super) struct CreateArguments {
-    /// Environment to boot: `base`, `debian`, or the path of an ext4 image.
-    #[arg(value_name = "ENVIRONMENT", default_value = "base")]
-    pub(super) environment: OsString,
     /// ID of the workspace: lower-case letters, digits and `-`. Default: `ws-`
     /// and twelve random letters.
     #[arg(long, value_name = "ID")]
@@ -129,12 +125,8 @@ pub(super) struct CreateArguments {
     /// boot. The first one makes the template.
     #[arg(long)]
     pub(super) warm: bool,
-    /// Number of virtual CPUs.
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub(super) vcpu_count: u32,
-    /// Memory of the VM in MiB, or with a suffix (m, g).
-    #[arg(long, short, value_name = "N", default_value = "1024", value_parser = size::parse_mib)]
-    pub(super) mem_mib: u32,
+    #[command(flatten)]
+    pub(super) options: NewOptions,
     /// Size of the disk in MiB, or with a suffix (m, g). Default: that of the
     /// image, which is also the least.
     #[arg(long, value_name = "N", value_parser = size::parse_mib)]
@@ -147,8 +139,6 @@ pub(super) struct CreateArguments {
     /// of this machine.
     #[arg(long = "env", short = 'e', value_name = "K=V", value_parser = parse_variable)]
     pub(super) variables: Vec<Variable>,
-    #[command(flatten)]
-    pub(super) network: NetworkOptions,
     /// Pause it when nobody has used it for so many seconds; 0 is never. The
     /// next command resumes it.
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -190,11 +180,7 @@ pub(super) struct ExecArguments {
     #[arg(long)]
     pub(super) no_resume: bool,
     #[command(flatten)]
-    pub(super) options: CommandOptions,
-    /// Command and its arguments, run without a shell, in /workspace unless
-    /// `--cwd` says otherwise. Options of `exec` come before it.
-    #[arg(trailing_var_arg = true, required = true, value_name = "CMD")]
-    pub(super) command: Vec<OsString>,
+    pub(super) command: CommandArguments,
 }
 
 /// A label of a workspace.

@@ -1,15 +1,12 @@
 //! `vmcell workspace create`: creates a workspace and starts it.
 
-use std::{
-    io::{self, Write},
-    time::Duration,
-};
+use std::time::Duration;
 
 use vmcell::workspace::NewWorkspace;
 use vmcell_cli::{options::size::human_readable, show::Spinner};
 
-use super::{arguments::CreateArguments, info, open};
-use crate::{environment, runtime::block_on};
+use super::{WORKSPACES, arguments::CreateArguments, open};
+use crate::runtime::block_on;
 
 pub(super) fn create(arguments: CreateArguments, json: bool) -> anyhow::Result<u8> {
     let id_only = arguments.id_only;
@@ -27,31 +24,18 @@ pub(super) fn create(arguments: CreateArguments, json: bool) -> anyhow::Result<u
         });
         let workspace = creating.await?;
         drop(spinner);
-        match id_only {
-            true => writeln!(io::stdout(), "{}", workspace.id())?,
-            false => info::print(&workspace.info().await?, json)?,
-        }
-        Ok(0)
+        WORKSPACES.print_new(&workspace, id_only, json).await
     })
 }
 
-/// Builds the image of the environment, if it does not exist.
 fn new_workspace(arguments: CreateArguments) -> anyhow::Result<NewWorkspace> {
-    let variables = arguments.network.variables();
-    let network = arguments.network.policy(false)?;
-    let image = environment::image(&arguments.environment)?;
-    let mut new = NewWorkspace::new(image)
-        .environment(arguments.environment.to_string_lossy())
-        .vcpus(arguments.vcpu_count)
-        .memory_mib(arguments.mem_mib)
-        .warm(arguments.warm)
-        .pause_when_idle(Duration::from_secs(arguments.idle_seconds))
-        .lifetime(Duration::from_secs(arguments.ttl_seconds));
+    let new = arguments
+        .options
+        .prepare(arguments.id, arguments.ttl_seconds)?;
+    let idle = Duration::from_secs(arguments.idle_seconds);
+    let mut new = new.warm(arguments.warm).pause_when_idle(idle);
     if let Some(mib) = arguments.disk_mib {
         new = new.disk_mib(mib);
-    }
-    if let Some(id) = arguments.id {
-        new = new.id(id);
     }
     if let Some(name) = arguments.name {
         new = new.name(name);
@@ -65,14 +49,8 @@ fn new_workspace(arguments: CreateArguments) -> anyhow::Result<NewWorkspace> {
     if let Some(user) = arguments.user {
         new = new.user(user);
     }
-    for (name, value) in variables {
-        new = new.env(*name, *value);
-    }
     for variable in arguments.variables {
         new = new.env(variable.name, variable.value);
-    }
-    if let Some(policy) = network {
-        new = new.network(policy);
     }
     Ok(new)
 }

@@ -6,7 +6,7 @@ use super::{arguments::ExecArguments, find};
 use crate::{exec::in_foreground, runtime::block_on, target::Target};
 
 pub(super) fn exec(arguments: ExecArguments) -> anyhow::Result<u8> {
-    let prepared = arguments.options.prepare(arguments.command)?;
+    let prepared = arguments.command.prepare()?;
     block_on(async move {
         let workspace = find(&arguments.workspace.id).await?;
         let state = workspace.info().await?.state;

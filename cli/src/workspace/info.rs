@@ -1,9 +1,6 @@
 //! Workspaces as text and as JSON.
 
-use std::{
-    io::{self, Write},
-    time::{Duration, SystemTime},
-};
+use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 use vmcell::workspace::{WorkspaceInfo, WorkspaceSeed};
@@ -13,7 +10,7 @@ use vmcell_cli::{
 };
 use vmcell_tree::Date;
 
-use crate::failure::print_json;
+use crate::kept_vm::describe_state;
 
 /// Shown for what a workspace does not have.
 const NONE: &str = "-";
@@ -91,16 +88,11 @@ pub(super) fn table(list: &[WorkspaceInfo]) -> Table<6> {
 
 /// Returns the properties of one workspace, with their names.
 pub(super) fn properties(info: &WorkspaceInfo) -> Vec<(&'static str, String)> {
-    let state = info.state.to_string();
-    let state = match &info.stop_reason {
-        Some(reason) if *reason != state => format!("{state}: {reason}"),
-        _ => state,
-    };
     let mut properties = vec![
         ("id", info.id.clone()),
         ("name", info.name.clone().unwrap_or(NONE.to_owned())),
         ("labels", labels(info)),
-        ("state", state),
+        ("state", describe_state(info)),
         ("environment", info.environment.clone()),
         ("vcpus", info.vcpus.to_string()),
         ("memory", format!("{} MiB", info.memory_mib)),
@@ -125,17 +117,6 @@ pub(super) fn properties(info: &WorkspaceInfo) -> Vec<(&'static str, String)> {
         properties.push(("last reset", date(time)));
     }
     properties
-}
-
-/// Prints everything about a workspace as JSON, or its state in one line.
-pub(super) fn print(info: &WorkspaceInfo, json: bool) -> io::Result<()> {
-    if json {
-        print_json(&as_json(info));
-        return Ok(());
-    }
-    let name = info.name.as_ref();
-    let name = name.map_or(String::new(), |name| format!(" ({name})"));
-    writeln!(io::stdout(), "{}{name} is {}", info.id, info.state)
 }
 
 pub(crate) fn date(time: SystemTime) -> String {

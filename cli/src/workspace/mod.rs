@@ -32,7 +32,7 @@ use anyhow::Context;
 use arguments::WorkspaceCommand;
 use vmcell::workspace::{Keeper, Workspace, Workspaces};
 
-use crate::{runtime::block_on, target::Target};
+use crate::{kept_vm::KeptVms, runtime::block_on, target::Target};
 
 pub(crate) fn workspace(arguments: WorkspaceArguments) -> anyhow::Result<u8> {
     let json = arguments.json;
@@ -40,11 +40,11 @@ pub(crate) fn workspace(arguments: WorkspaceArguments) -> anyhow::Result<u8> {
         WorkspaceCommand::Create(arguments) => create::create(*arguments, json),
         WorkspaceCommand::List => block_on(list::list(json)),
         WorkspaceCommand::Status(arguments) => block_on(status::status(&arguments.id, json)),
-        WorkspaceCommand::Start(arguments) => block_on(lifecycle::start(&arguments.id, json)),
-        WorkspaceCommand::Stop(arguments) => block_on(lifecycle::stop(&arguments.id, json)),
+        WorkspaceCommand::Start(arguments) => block_on(WORKSPACES.start(&arguments.id, json)),
+        WorkspaceCommand::Stop(arguments) => block_on(WORKSPACES.stop(&arguments.id, json)),
         WorkspaceCommand::Pause(arguments) => block_on(lifecycle::pause(&arguments.id, json)),
         WorkspaceCommand::Resume(arguments) => block_on(lifecycle::resume(&arguments.id, json)),
-        WorkspaceCommand::Delete(arguments) => block_on(lifecycle::delete(&arguments.id, json)),
+        WorkspaceCommand::Delete(arguments) => block_on(WORKSPACES.delete(&arguments.id, json)),
         WorkspaceCommand::Update(arguments) => block_on(update::update(arguments, json)),
         WorkspaceCommand::Exec(arguments) => exec::exec(*arguments),
         WorkspaceCommand::Sync(arguments) => block_on(copy::sync(arguments, json)),
@@ -76,9 +76,16 @@ pub(crate) fn keeper() -> anyhow::Result<Keeper> {
     Ok(Keeper::new(program).arg("keep-workspace"))
 }
 
+const WORKSPACES: KeptVms = KeptVms {
+    noun: "workspace",
+    id_key: "workspace_id",
+    open,
+    as_json: info::as_json,
+};
+
 /// Finds a workspace by its id or its name.
 async fn find(id: &str) -> anyhow::Result<Workspace> {
-    Ok(open()?.get(id).await?)
+    WORKSPACES.find(id).await
 }
 
 /// Returns the VM of a workspace that runs.

@@ -10,7 +10,7 @@ use vmcell_cli::{
     show::{Spinner, Table},
 };
 
-use super::{arguments::WorkspaceId, find, info};
+use super::{WORKSPACES, arguments::WorkspaceId, find, info};
 use crate::failure::print_json;
 
 #[derive(Debug, Args)]
@@ -132,8 +132,7 @@ pub(super) async fn reset(arguments: ResetArguments, json: bool) -> anyhow::Resu
     let workspace = find(&arguments.workspace.id).await?;
     let resetting = workspace.reset(&arguments.source.snapshot);
     let info = Spinner::show_during("resetting the workspace", resetting).await?;
-    info::print(&info, json)?;
-    Ok(0)
+    WORKSPACES.print(&info, json)
 }
 
 pub(super) async fn fork(arguments: ForkArguments, json: bool) -> anyhow::Result<u8> {
@@ -143,11 +142,7 @@ pub(super) async fn fork(arguments: ForkArguments, json: bool) -> anyhow::Result
         None => new,
     });
     let fork = fork.await?;
-    match arguments.id_only {
-        true => writeln!(io::stdout(), "{}", fork.id())?,
-        false => info::print(&fork.info().await?, json)?,
-    }
-    Ok(0)
+    WORKSPACES.print_new(&fork, arguments.id_only, json).await
 }
 
 fn as_json(snapshot: &WorkspaceSnapshot) -> Value {

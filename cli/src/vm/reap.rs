@@ -1,44 +1,12 @@
-//! `vmcell vm start`, `stop`, `delete` and `reap-expired`.
+//! `vmcell vm reap-expired`.
 
-use std::io::{self, Write};
-
-use serde_json::json;
 use vmcell::{
     Error,
     workspace::{CommandState, Workspace, WorkspaceError, Workspaces},
 };
-use vmcell_cli::show::Spinner;
 
-use super::{find, info, open};
-use crate::failure::print_json;
-
-pub(super) async fn start(id: &str, json: bool) -> anyhow::Result<u8> {
-    let vm = find(id).await?;
-    Spinner::show_during("starting the VM", vm.start()).await?;
-    print_state(&vm, json).await
-}
-
-pub(super) async fn stop(id: &str, json: bool) -> anyhow::Result<u8> {
-    let vm = find(id).await?;
-    Spinner::show_during("stopping the VM", vm.stop()).await?;
-    print_state(&vm, json).await
-}
-
-async fn print_state(vm: &Workspace, json: bool) -> anyhow::Result<u8> {
-    info::print(&vm.info().await?, json)?;
-    Ok(0)
-}
-
-pub(super) async fn delete(id: &str, json: bool) -> anyhow::Result<u8> {
-    let vm = find(id).await?;
-    let id = vm.id().to_owned();
-    vm.delete().await?;
-    match json {
-        true => print_json(&json!({ "vm_id": id, "deleted": true })),
-        false => writeln!(io::stdout(), "{id} is deleted")?,
-    }
-    Ok(0)
-}
+use super::open;
+use crate::kept_vm::print_reaped;
 
 /// Deletes the VMs whose time or command is over, and prints their ids.
 pub(super) async fn reap_expired(json: bool) -> anyhow::Result<u8> {
@@ -48,14 +16,7 @@ pub(super) async fn reap_expired(json: bool) -> anyhow::Result<u8> {
         delete_if_there(vms.get(&id).await).await?;
         reaped.push(id);
     }
-    if json {
-        print_json(&json!({ "deleted": reaped }));
-        return Ok(0);
-    }
-    for id in reaped {
-        writeln!(io::stdout(), "{id}")?;
-    }
-    Ok(0)
+    print_reaped(&reaped, json)
 }
 
 /// Returns which VMs have run their command, so that only the death of `exec` can

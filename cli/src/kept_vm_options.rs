@@ -1,0 +1,71 @@
+//! The options that `vmcell vm` and `vmcell workspace` have in common.
+
+use std::{ffi::OsString, time::Duration};
+
+use clap::Args;
+use vmcell::workspace::NewWorkspace;
+
+use crate::{
+    command::{CommandOptions, PreparedCommand},
+    environment,
+    network_options::NetworkOptions,
+    size_options::SizeOptions,
+};
+
+/// The options of a new one.
+#[derive(Debug, Args)]
+pub(crate) struct NewOptions {
+    /// Environment to boot: `base`, `debian`, or the path of an ext4 image.
+    #[arg(value_name = "ENVIRONMENT", default_value = "base")]
+    environment: OsString,
+    #[command(flatten)]
+    size: SizeOptions,
+    #[command(flatten)]
+    network: NetworkOptions,
+}
+
+impl NewOptions {
+    /// Returns what is created. Builds the image of the environment, if it does not exist.
+    pub(crate) fn prepare(
+        self,
+        id: Option<String>,
+        ttl_seconds: u64,
+    ) -> anyhow::Result<NewWorkspace> {
+        let variables = self.network.variables();
+        let network = self.network.policy(false)?;
+        let image = environment::image(&self.environment)?;
+        let mut new = NewWorkspace::new(image)
+            .environment(self.environment.to_string_lossy())
+            .vcpus(self.size.vcpu_count)
+            .memory_mib(self.size.mem_mib)
+            .lifetime(Duration::from_secs(ttl_seconds));
+        if let Some(id) = id {
+            new = new.id(id);
+        }
+        for (name, value) in variables {
+            new = new.env(*name, *value);
+        }
+        if let Some(policy) = network {
+            new = new.network(policy);
+        }
+        Ok(new)
+    }
+}
+
+/// The command of `exec`, with its options.
+#[derive(Debug, Args)]
+pub(crate) struct CommandArguments {
+    #[command(flatten)]
+    pub(crate) options: CommandOptions,
+    /// Command and its arguments, run without a shell, in /workspace unless
+    /// `--cwd` says otherwise. Options of `exec` come before it.
+    #[arg(trailing_var_arg = true, required = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+impl CommandArguments {
+    /// Reads the files that the options name.
+    pub(crate) fn prepare(self) -> Result<PreparedCommand, vmcell::Error> {
+        self.options.prepare(self.command)
+    }
+}
