@@ -66,10 +66,7 @@ const END_REPORT_TIMEOUT: Duration = Duration::from_secs(5);
 pub(super) async fn attach_if(id: &str, is_meant: impl FnOnce(&Path) -> bool) -> Result<Vm, Error> {
     let no_such_vm = || Error::NoSuchVm { id: id.to_owned() };
     let name = VmName::new(id).ok_or_else(no_such_vm)?;
-    let client = connect_to_owner(&name).await?;
-    if !is_meant(Path::new(&client.summary.image)) {
-        return Err(no_such_vm());
-    }
+    let client = connect_if(&name, is_meant).await?;
     let acceleration = client.summary.acceleration();
     let backend = client.summary.backend.clone();
     let warnings = client.summary.warnings.clone();
@@ -255,6 +252,20 @@ pub(super) async fn end_vm(name: &VmName, request: ControlRequest) -> Result<Opt
             .map_err(Error::host("ask the program that owns the VM")),
         Err(Error::NoSuchVm { .. }) => Ok(None),
         Err(error) => Err(error),
+    }
+}
+
+/// Connects to the owner of a VM, as [`attach_if`].
+pub(super) async fn connect_if(
+    name: &VmName,
+    is_meant: impl FnOnce(&Path) -> bool,
+) -> Result<AttachClient, Error> {
+    let client = connect_to_owner(name).await?;
+    match is_meant(Path::new(&client.summary.image)) {
+        true => Ok(client),
+        false => Err(Error::NoSuchVm {
+            id: name.id().to_owned(),
+        }),
     }
 }
 

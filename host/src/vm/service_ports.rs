@@ -1,14 +1,18 @@
 //! Ports of services. The owner of the VM publishes them, so that they stay open when a
 //! client ends that has started a service.
 
-use std::{io, time::Duration};
+use std::{io, path::Path, time::Duration};
 
 use serde::Deserialize;
 use tokio::time::timeout;
 
-use super::{Vm, attached::connect_to_owner, handle::Control};
+use super::{
+    Vm,
+    attached::{connect_if, connect_to_owner},
+    handle::Control,
+};
 use crate::{
-    attach::VmName,
+    attach::{AttachClient, VmName},
     error::Error,
     framed,
     port::{PortError, PortMapping},
@@ -54,7 +58,10 @@ impl Vm {
         match &self.shared.control {
             Control::Owner { .. } => ServicePort::list(self.published_ports()),
             // An owner of an older version has none.
-            Control::Attached(name) => ask(name, &ServicesRequest::Ports).await.unwrap_or_default(),
+            Control::Attached(name) => {
+                let ports = ask(connect_to_owner(name), &ServicesRequest::Ports).await;
+                ports.unwrap_or_default()
+            }
         }
     }
 
@@ -65,7 +72,8 @@ impl Vm {
             Control::Attached(name) => {
                 let service = service.to_owned();
                 // Otherwise they are closed when the guest reports that it has finished.
-                let _: io::Result<()> = ask(name, &ServicesRequest::Close { service }).await;
+                let request = ServicesRequest::Close { service };
+                let _: io::Result<()> = ask(connect_to_owner(name), &request).await;
             }
         }
     }
@@ -75,19 +83,23 @@ impl Vm {
 const COUNT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Returns how many services the VM `id` of another program has. `None` if that program or
-/// its guest does not answer.
-pub(crate) async fn count_services(id: &str) -> Option<ServiceCounts> {
+/// its guest does not answer, or if the path that the VM was started from is not the one
+/// that is meant.
+pub(crate) async fn count_services(
+    id: &str,
+    is_meant: impl FnOnce(&Path) -> bool,
+) -> Option<ServiceCounts> {
     let name = VmName::new(id)?;
-    let counting = ask::<Result<_, String>>(&name, &ServicesRequest::Count);
+    let counting = ask::<Result<_, String>>(connect_if(&name, is_meant), &ServicesRequest::Count);
     let (total, running) = timeout(COUNT_TIMEOUT, counting).await.ok()?.ok()?.ok()?;
     Some(ServiceCounts { total, running })
 }
 
 async fn ask<T: for<'a> Deserialize<'a>>(
-    name: &VmName,
+    connecting: impl Future<Output = Result<AttachClient, Error>>,
     request: &ServicesRequest,
 ) -> io::Result<T> {
-    let client = connect_to_owner(name).await.map_err(io::Error::other)?;
+    let client = connecting.await.map_err(io::Error::other)?;
     let mut socket = client.services(request).await?;
     framed::receive(&mut socket).await
 }

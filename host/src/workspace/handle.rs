@@ -8,9 +8,7 @@ use super::{
     services,
     timestamp::Timestamp,
 };
-use crate::{
-    Vm, error::Error, on_thread::on_thread, snapshot::SnapshotOptions, vm::count_services,
-};
+use crate::{Vm, error::Error, on_thread::on_thread, snapshot::SnapshotOptions};
 
 /// A workspace: see [`workspace`](crate::workspace).
 ///
@@ -146,7 +144,7 @@ impl Workspace {
     /// Cancel safe.
     pub async fn info(&self) -> Result<WorkspaceInfo, Error> {
         let mut info = self.recorded_info().await?;
-        services::add_counts(std::slice::from_mut(&mut info)).await;
+        services::add_counts(&self.workspaces, std::slice::from_mut(&mut info)).await;
         Ok(info)
     }
 
@@ -262,7 +260,9 @@ impl Workspace {
         let vm = self.attach_vm().await?;
         // Of an earlier attempt.
         locked.folder.remove_memory();
-        let services = count_services(&self.id).await.unwrap_or_default();
+        let services = services::count(&locked.folder, &self.id)
+            .await
+            .unwrap_or_default();
         let ports = vm.service_ports().await;
         locked.set_next_pause(PauseRecord {
             began: Timestamp::now(),
@@ -404,7 +404,7 @@ impl Workspace {
             Ok(this.workspaces.info(locked.record.clone()))
         });
         let mut info = changing.await?;
-        services::add_counts(std::slice::from_mut(&mut info)).await;
+        services::add_counts(&self.workspaces, std::slice::from_mut(&mut info)).await;
         Ok(info)
     }
 

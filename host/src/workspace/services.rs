@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use tokio::{sync::Semaphore, task::JoinSet};
 
-use super::{WorkspaceInfo, WorkspaceState};
+use super::{WorkspaceInfo, WorkspaceState, Workspaces, folder::Folder};
 use crate::{
     Vm,
     error::Error,
     port::{PortError, PortMapping},
-    service::ServicePort,
+    service::{ServiceCounts, ServicePort},
     vm::count_services,
 };
 
@@ -18,16 +18,17 @@ use crate::{
 const MAX_CONCURRENT_QUERIES: usize = 64;
 
 /// Asks the VMs that run how many services they have.
-pub(super) async fn add_counts(list: &mut [WorkspaceInfo]) {
+pub(super) async fn add_counts(workspaces: &Workspaces, list: &mut [WorkspaceInfo]) {
     let permits = Arc::new(Semaphore::new(MAX_CONCURRENT_QUERIES));
     let mut counting = JoinSet::new();
     for (index, info) in list.iter().enumerate() {
         if info.state == WorkspaceState::Running {
             let (id, permits) = (info.id.clone(), permits.clone());
+            let folder = workspaces.of(&id);
             counting.spawn(async move {
                 // The semaphore is never closed.
                 let _permit = permits.acquire().await;
-                (index, count_services(&id).await)
+                (index, count(&folder, &id).await)
             });
         }
     }
@@ -38,6 +39,12 @@ pub(super) async fn add_counts(list: &mut [WorkspaceInfo]) {
             info.services = counts;
         }
     }
+}
+
+/// Asks the VM of a workspace how many services it has, and never another one with the same
+/// id, such as that of a workspace below another root.
+pub(super) async fn count(folder: &Folder, id: &str) -> Option<ServiceCounts> {
+    count_services(id, |disk| folder.contains_layer(disk)).await
 }
 
 /// Publishes ports of services that go on after a pause.

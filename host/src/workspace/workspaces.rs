@@ -161,7 +161,7 @@ impl Workspaces {
         // Somebody has set the clock back if it was in the future.
         let last = last.ok().filter(|last| *last <= now);
         let mut list = self.list_unmarked().await?;
-        services::add_counts(&mut list).await;
+        services::add_counts(self, &mut list).await;
         for info in &mut list {
             // Those before the first list are new.
             let is_new = |paused| last.is_none_or(|last| (last..=now).contains(&paused));

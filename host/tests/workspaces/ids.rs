@@ -3,7 +3,8 @@
 use std::fs;
 
 use vmcell::{
-    Error, Vm,
+    Command, Error, Vm,
+    service::ServiceSpec,
     workspace::{BASELINE, WorkspaceState, WorkspaceUpdate, Workspaces},
 };
 
@@ -136,4 +137,33 @@ async fn workspaces_with_the_same_id_below_two_roots_are_not_mixed_up() {
     assert_eq!(shell(&same, "cat file").await, "first\n");
     same.delete().await.unwrap();
     assert!(matches!(Vm::attach(&id).await, Err(Error::NoSuchVm { .. })));
+}
+
+#[tokio::test]
+async fn the_services_of_another_vm_with_the_same_id_are_not_counted() {
+    let (one, other) = (Store::new(), Store::new());
+    let id = format!("counted-{}", std::process::id());
+    let first = one.workspaces.create(new().id(&id)).await.unwrap();
+    let sleep = ServiceSpec::new(Command::from_argv(["sleep", "1000"]));
+    let services = first.vm().await.unwrap().services();
+    services.start("sleep", sleep).await.unwrap();
+
+    // One that a program is about to start: it has the lock, and no VM yet.
+    let second = other.workspaces.create_stopped(new().id(&id));
+    let second = second.await.unwrap();
+    let (from, to) = (one.folder(&first), other.folder(&second));
+    fs::remove_file(to.join("owner.lock")).unwrap();
+    fs::hard_link(from.join("owner.lock"), to.join("owner.lock")).unwrap();
+    fs::copy(from.join("workspace.json"), to.join("workspace.json")).unwrap();
+
+    for info in [
+        second.info().await.unwrap(),
+        other.workspaces.list().await.unwrap().remove(0),
+    ] {
+        assert_eq!(info.state, WorkspaceState::Running);
+        assert_eq!(info.services, None);
+    }
+    let counts = first.info().await.unwrap().services.unwrap();
+    assert_eq!((counts.total, counts.running), (1, 1));
+    first.delete().await.unwrap();
 }
