@@ -34,6 +34,7 @@ use crate::{
 ///  ├── owner.lock       held by the program that runs its VM
 ///  ├── activity         its time is that of the last use
 ///  ├── keeper.log       messages of the program that keeps it running
+///  ├── spare            takes the room that the record of its end may need
 ///  ├── image.ext4       the image, if it could be linked
 ///  ├── history/         a file for each command
 ///  ├── memory/          the memory of its VM, while it is paused

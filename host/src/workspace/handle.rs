@@ -320,7 +320,7 @@ impl Workspace {
         };
         locked.wait_for_owner().await?;
         locked.record.ended(&reason);
-        locked.write_if_possible();
+        locked.write_end();
         stopped
     }
 

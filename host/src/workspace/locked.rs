@@ -167,7 +167,17 @@ impl Locked {
     /// Writes the record, unless the disk is full or the like. For what the next one that
     /// uses the workspace finds out by itself.
     pub(super) fn write_if_possible(&self) {
-        if let Err(error) = self.write() {
+        self.warn_unless(self.write());
+    }
+
+    /// Writes the record, which says how its VM has ended. The next one that uses the
+    /// workspace does not find out why.
+    pub(super) fn write_end(&self) {
+        self.warn_unless(self.folder.write_end(&self.record));
+    }
+
+    fn warn_unless(&self, written: Result<(), Error>) {
+        if let Err(error) = written {
             let id = &self.record.id;
             tracing::warn!(error = error.with_causes(), id, "cannot record a change");
         }

@@ -57,6 +57,7 @@ mod running;
 mod seed;
 mod services;
 mod snapshots;
+mod spare_room;
 mod specification;
 mod state;
 mod timestamp;

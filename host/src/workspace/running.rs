@@ -93,6 +93,7 @@ impl Running {
     /// Keeps the VM running until it ends, and records that, unless somebody else has.
     pub(super) fn new(vm: Vm, locked: Locked, run: RunRecord) -> Result<Self, Error> {
         let id = locked.record.id.clone();
+        locked.folder.set_room_aside();
         let (folder, owner) = locked.into_owner()?;
         let workspace = Workspace::new(Workspaces::around(&folder), id);
         let watched = vm.clone();
@@ -190,7 +191,7 @@ fn record_end(folder: &Folder, run: &RunRecord, end: VmEnd) -> Result<(), Error>
     };
     if record.run.as_ref().is_some_and(|it| it.began == run.began) {
         folder.end_run(&mut record, &end.reason.to_string());
-        folder.write(&record)?;
+        folder.write_end(&record)?;
     }
     Ok(())
 }

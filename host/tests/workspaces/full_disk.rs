@@ -11,7 +11,7 @@ use std::{
 };
 
 use vmcell::{
-    Command, Error,
+    Command, Error, Vm,
     workspace::{Workspace, WorkspaceState, WorkspaceUpdate, Workspaces},
 };
 
@@ -160,6 +160,44 @@ fn a_workspace_is_whole_when_the_disk_was_full() {
     if is_inside(NAME, &["--user", "--map-root-user"]) {
         block_on(change_without_room());
     }
+}
+
+#[test]
+fn a_workspace_that_was_stopped_says_so_although_the_disk_is_full() {
+    const NAME: &str = "full_disk::a_workspace_that_was_stopped_says_so_although_the_disk_is_full";
+    if is_inside(NAME, &["--user", "--map-root-user"]) {
+        block_on(stop_without_room());
+    }
+}
+
+async fn stop_without_room() {
+    let store = Store::on_small_disk();
+    let it = store.workspaces.create(new()).await.unwrap();
+    for room in [Room::Files(0), Room::Pages(0)] {
+        for is_client in [false, true] {
+            shell(&it, "sync").await;
+            store.leave(room);
+            let expected = match is_client {
+                false => {
+                    it.stop().await.unwrap();
+                    "stopped"
+                }
+                // Its keeper records the end of its VM.
+                true => {
+                    Vm::attach(it.id()).await.unwrap().stop().await.unwrap();
+                    "it was stopped"
+                }
+            };
+            no_keeper_is_left();
+            let info = it.info().await.unwrap();
+            store.leave(Room::Enough);
+            assert_eq!(info.state, WorkspaceState::Stopped);
+            assert_eq!(info.stop_reason.as_deref(), Some(expected), "{room:?}");
+            // The next time there is room for it again.
+            it.start().await.unwrap();
+        }
+    }
+    it.delete().await.unwrap();
 }
 
 /// What there is room for until something succeeds: a file more each time, then a page.
