@@ -93,6 +93,8 @@ impl Capabilities {
     pub const SNAPSHOTS: Self = Self(1 << 10);
     /// Taking connections of programs to other machines.
     pub const NETWORK: Self = Self(1 << 11);
+    /// Counting the processes of commands.
+    pub const PROCESS_COUNT: Self = Self(1 << 12);
 
     /// All features that this version of the crate defines.
     pub const ALL: Self = Self(
@@ -107,11 +109,12 @@ impl Capabilities {
             | Self::DISK_REPORT.0
             | Self::TERMINAL_READS.0
             | Self::SNAPSHOTS.0
-            | Self::NETWORK.0,
+            | Self::NETWORK.0
+            | Self::PROCESS_COUNT.0,
     );
 
     /// The display name of each feature.
-    const NAMES: [(Self, &'static str); 12] = [
+    const NAMES: [(Self, &'static str); 13] = [
         (Self::PROCESSES, "processes"),
         (Self::POWER_OFF, "power-off"),
         (Self::FILES, "files"),
@@ -124,6 +127,7 @@ impl Capabilities {
         (Self::TERMINAL_READS, "terminal-reads"),
         (Self::SNAPSHOTS, "snapshots"),
         (Self::NETWORK, "network"),
+        (Self::PROCESS_COUNT, "process-count"),
     ];
 
     /// Returns the names of the features in this set. Skips bits that this

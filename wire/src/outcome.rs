@@ -55,6 +55,11 @@ pub enum Outcome<'a> {
     /// The state of a terminal while a program is blocked in a read of it: read(2).
     #[serde(borrow)]
     TerminalRead(TerminalState<'a>),
+    /// How many processes there are.
+    Processes {
+        /// Their number; each thread counts: `pids.current` of cgroups(7), version 2.
+        count: u32,
+    },
     /// An outcome that this version of the crate does not know. It is never sent.
     #[serde(skip)]
     Unknown,
@@ -99,6 +104,7 @@ impl<'a> Outcome<'a> {
             Self::Service(_) => Capabilities::SERVICES,
             Self::DiskClean => Capabilities::DISK_REPORT,
             Self::TerminalRead(_) => Capabilities::TERMINAL_READS,
+            Self::Processes { .. } => Capabilities::PROCESS_COUNT,
         }
     }
 
@@ -130,6 +136,7 @@ impl<'a> Outcome<'a> {
             | Self::Done
             | Self::EndOfList { .. }
             | Self::DiskClean
+            | Self::Processes { .. }
             | Self::Unknown => true,
         }
     }

@@ -122,6 +122,10 @@ pub enum Request<'a> {
     /// [`network`](crate::network).
     #[serde(borrow)]
     Network(NetworkRequest<'a>),
+    /// Counts the processes that the agent has started for hosts, and their
+    /// descendants: [`Outcome::Processes`] at once. [`Outcome::Failed`] if the kernel
+    /// does not count them.
+    CountProcesses,
 }
 
 /// The properties of each request. The matches have no wildcards where a new
@@ -141,6 +145,7 @@ impl<'a> Request<'a> {
             Self::ListTrees { .. } => Capabilities::TREES,
             Self::Freeze | Self::Thaw | Self::Renew(_) => Capabilities::SNAPSHOTS,
             Self::Network(_) => Capabilities::NETWORK,
+            Self::CountProcesses => Capabilities::PROCESS_COUNT,
             Self::Start(_)
             | Self::Resume(_)
             | Self::Attach(_)
@@ -161,7 +166,8 @@ impl<'a> Request<'a> {
             | Self::Kill { .. }
             | Self::Detach { .. }
             | Self::Freeze
-            | Self::Thaw => Recovery::Repeat,
+            | Self::Thaw
+            | Self::CountProcesses => Recovery::Repeat,
             Self::Start(start) => match start.mode {
                 ProcessMode::Foreground => Recovery::Resume,
                 // The agent recognises a repeated start by its ticket.
@@ -214,7 +220,8 @@ impl<'a> Request<'a> {
             | Self::ListTrees { .. }
             | Self::Freeze
             | Self::Thaw
-            | Self::Renew(_) => Outputs::NONE,
+            | Self::Renew(_)
+            | Self::CountProcesses => Outputs::NONE,
         }
     }
 
@@ -256,7 +263,8 @@ impl<'a> Request<'a> {
             | Self::Terminal(_)
             | Self::Service(_)
             | Self::Dial { .. }
-            | Self::ListTrees { .. } => false,
+            | Self::ListTrees { .. }
+            | Self::CountProcesses => false,
         }
     }
 

@@ -640,6 +640,16 @@ fn network() {
 }
 
 #[test]
+fn the_number_of_processes() {
+    assert_eq!(open(Request::CountProcesses), "010000000c0b0a0214");
+    assert_eq!(
+        close(Outcome::Processes { count: 300 }),
+        concat!("030000000c0b0a04", "0b", "ac02")
+    );
+    assert_eq!(Capabilities::PROCESS_COUNT.bits(), 0x1000);
+}
+
+#[test]
 fn the_secrets_of_a_new_identity_are_not_printed() {
     let renew = Renew {
         boot_id: [1; 16],

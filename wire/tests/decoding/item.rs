@@ -129,6 +129,7 @@ fn request() -> impl Strategy<Value = Request<'static>> {
         any::<u32>().prop_map(|after| Request::List { after }),
         Just(Request::Freeze),
         Just(Request::Thaw),
+        Just(Request::CountProcesses),
         renew().prop_map(Request::Renew),
         any::<Vec<u8>>().prop_map(|prefixes| {
             let prefixes = leak(prefixes);
@@ -237,6 +238,7 @@ fn outcome() -> impl Strategy<Value = Outcome<'static>> {
         Just(Outcome::Done),
         Just(Outcome::DiskClean),
         any::<bool>().prop_map(|more| Outcome::EndOfList { more }),
+        any::<u32>().prop_map(|count| Outcome::Processes { count }),
     ]
 }
 
