@@ -20,6 +20,10 @@ impl Agent {
                 Capabilities::NETWORK,
             ),
             (self.has_snapshots(), Capabilities::SNAPSHOTS),
+            (
+                self.tasks.processes.has_cgroups(),
+                Capabilities::PROCESS_COUNT,
+            ),
         ] {
             if !is_there {
                 missing = missing | capability;

@@ -139,6 +139,7 @@ impl Agent {
             Request::Freeze if self.has_snapshots() => return self.freeze(session, stream),
             Request::Thaw if self.has_snapshots() => self.thaw(),
             Request::Renew(renew) if self.has_snapshots() => self.renew(session, renew),
+            Request::CountProcesses if self.tasks.processes.has_cgroups() => self.count_processes(),
             _ => {
                 let text = "the agent does not support this request";
                 Err(Failure::new(FailureKind::Unsupported, Stage::Request, text))

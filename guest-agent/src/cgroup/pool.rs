@@ -10,7 +10,7 @@ use vmcell_wire::CgroupLimits;
 use super::{
     Cgroup, PARENT,
     changes::ChangeTracker,
-    escaped, open,
+    escaped, number_in, open,
     tree::{self, MAX_DEPTH, MAX_DESCENDANTS},
     write,
 };
@@ -275,6 +275,16 @@ impl Cgroups {
     /// yet.
     pub(crate) fn of_all(&mut self) -> Result<Rc<OwnedFd>, Errno> {
         Ok(Rc::clone(&self.parent()?.directory))
+    }
+
+    /// Returns how many processes and threads are in the cgroups of all children.
+    ///
+    /// # Errors
+    /// `ENOENT` if the controller `pids` is missing or not enabled yet.
+    pub(crate) fn count_processes(&self) -> Result<u32, Errno> {
+        let parent = self.parent.as_ref().ok_or(Errno::NOENT)?;
+        let file = open(&parent.directory, "pids.current", OFlags::RDONLY)?;
+        number_in(&file, b"").ok_or(Errno::INVAL)
     }
 
     fn parent(&mut self) -> Result<&mut Parent, Errno> {

@@ -240,6 +240,16 @@ impl Agent {
         Ok(Outcome::Done)
     }
 
+    /// Counts all processes with their descendants. Nothing of it depends on how many
+    /// there are: hosts ask every second.
+    pub(crate) fn count_processes(&self) -> Answer {
+        let count = self.tasks.processes.count_all().map_err(|errno| {
+            let text = "the kernel does not count processes";
+            Failure::from_errno(raw_errno(errno), Stage::Cgroup, text)
+        })?;
+        Ok(Outcome::Processes { count })
+    }
+
     pub(crate) fn kill(
         &mut self,
         session: &mut LinkSession,

@@ -67,7 +67,11 @@ const UNSUPPORTED: (FailureKind, Stage) = (FailureKind::Unsupported, Stage::Requ
 
 /// Returns what the program does not allow.
 fn denied() -> Capabilities {
-    Capabilities::POWER_OFF | Capabilities::CLOCK | Capabilities::SNAPSHOTS | Capabilities::NETWORK
+    Capabilities::POWER_OFF
+        | Capabilities::CLOCK
+        | Capabilities::SNAPSHOTS
+        | Capabilities::NETWORK
+        | Capabilities::PROCESS_COUNT
 }
 
 pub(crate) fn what_the_program_does_not_allow_is_not_announced_and_is_rejected(mode: Mode) {
@@ -83,6 +87,7 @@ pub(crate) fn what_the_program_does_not_allow_is_not_announced_and_is_rejected(m
         RENEW,
         Request::Network(NetworkRequest::Capture { prefixes: &[] }),
         Request::Network(NetworkRequest::Accept { ticket: 1 }),
+        Request::CountProcesses,
     ] {
         assert_eq!(program.host.refused(&request), UNSUPPORTED);
     }

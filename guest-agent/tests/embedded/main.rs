@@ -10,6 +10,7 @@ mod children;
 #[allow(dead_code, unused_imports, reason = "other tests use the rest")]
 mod client;
 mod features;
+mod process_count;
 mod process_settings;
 mod program;
 mod running_program;
@@ -43,6 +44,7 @@ fn main() {
     children::commands_end_although_the_program_takes_their_status();
     children::killing_all_leaves_no_child_behind();
     children::a_program_that_ignores_sigchld_is_told_so();
+    process_count::processes_are_counted_as_the_kernel_does();
     snapshots::a_new_identity_is_that_of_the_hellos_and_resets_that_follow();
     snapshots::an_identity_that_cannot_be_taken_changes_nothing();
     snapshots::frozen_processes_stand_still_until_they_are_thawed();

@@ -42,12 +42,12 @@ fn renew(key: ResetKey) -> Request<'static> {
 }
 
 /// A seed, a time, a host name and a boot id.
-type Taken = ([u8; 32], u64, String, [u8; 16]);
+pub(crate) type Taken = ([u8; 32], u64, String, [u8; 16]);
 
 /// Records the identities that it is to take, and takes them or fails.
-struct Recorder {
-    taken: Rc<RefCell<Vec<Taken>>>,
-    result: Result<(), Errno>,
+pub(crate) struct Recorder {
+    pub(crate) taken: Rc<RefCell<Vec<Taken>>>,
+    pub(crate) result: Result<(), Errno>,
 }
 
 impl IdentityControl for Recorder {
@@ -60,7 +60,7 @@ impl IdentityControl for Recorder {
 }
 
 /// A directory with the file by which processes are frozen, as if they were.
-fn frozen_directory() -> TempDir {
+pub(crate) fn frozen_directory() -> TempDir {
     let directory = TempDir::new().unwrap();
     fs::create_dir(directory.path().join("vmcell")).unwrap();
     fs::write(freeze_file(&directory), "1").unwrap();
@@ -72,7 +72,7 @@ fn freeze_file(directory: &TempDir) -> PathBuf {
 }
 
 /// The host's end of a port.
-struct Port {
+pub(crate) struct Port {
     socket: UnixStream,
     decoder: Decoder,
 }
@@ -103,7 +103,7 @@ impl Port {
     }
 
     /// Sends a hello, and returns the boot id and the capabilities of the answer.
-    fn greet(&mut self, agent: &mut Agent) -> ([u8; 16], Capabilities) {
+    pub(crate) fn greet(&mut self, agent: &mut Agent) -> ([u8; 16], Capabilities) {
         let mut bytes = Vec::new();
         encode::hello(&mut bytes, &Hello::new("test", 1000, [0; 16])).unwrap();
         let answer = self.send(agent, &bytes);
@@ -122,7 +122,12 @@ impl Port {
     }
 
     /// Sends a request, and checks its outcome.
-    fn ask(&mut self, agent: &mut Agent, request: &Request<'_>, is_it: fn(&Outcome<'_>) -> bool) {
+    pub(crate) fn ask(
+        &mut self,
+        agent: &mut Agent,
+        request: &Request<'_>,
+        is_it: fn(&Outcome<'_>) -> bool,
+    ) {
         let mut bytes = Vec::new();
         let stream = StreamId::new(1).unwrap();
         encode::open(&mut bytes, stream, request).unwrap();
@@ -135,7 +140,11 @@ impl Port {
     }
 }
 
-fn agent_with_ports(directory: &TempDir, control: Recorder, key: ResetKey) -> (Agent, [Port; 2]) {
+pub(crate) fn agent_with_ports(
+    directory: &TempDir,
+    control: Recorder,
+    key: ResetKey,
+) -> (Agent, [Port; 2]) {
     let ((one, first), (other, second)) = (Port::new(), Port::new());
     let agent = Agent::builder()
         .boot_id(OLD)

@@ -397,6 +397,12 @@ impl Processes {
         cgroups.of_all()
     }
 
+    /// Returns how many processes there are with all descendants. Each thread counts.
+    pub(crate) fn count_all(&self) -> Result<u32, Errno> {
+        let cgroups = self.cgroups.as_ref().ok_or(Errno::OPNOTSUPP)?;
+        cgroups.count_processes()
+    }
+
     /// Kills all processes.
     pub(crate) fn kill_all(&mut self) {
         for (_, process) in &mut self.table {
