@@ -1,4 +1,4 @@
-//! Metrics of a VM: processor, memory, disk and link, for a day.
+//! Metrics of a VM: processor, memory, disk, processes and link, for a day.
 //!
 //! The program that owns a VM takes a [`Sample`] of it every second, and keeps what it
 //! has seen in three tiers of different resolution:
@@ -14,8 +14,10 @@
 //! [`Vm::next_sample`](crate::Vm::next_sample) waits for a new sample. Attached programs
 //! can do the same.
 //!
-//! All figures are those of this machine: nothing is asked of the guest, which could
-//! answer what it likes, and a paused VM has metrics too. VMs that are
+//! All figures but one are those of this machine, so a guest cannot change them, and a
+//! paused VM has metrics too. Only the [number of processes](Sample::processes) is what the
+//! guest answers, which could answer what it likes: its own agent is asked each second. VMs
+//! that are
 //! [unlisted](crate::VmBuilder::unlisted) have none, and neither has what runs without a VM
 //! (the backend `process`).
 //!
@@ -27,11 +29,13 @@
 //!  sampler task, every second ── Reading ──> Ring of each tier    (one Mutex)
 //!    /proc/PID/stat, statm                      OpenBucket: of the time that goes on
 //!    DiskFile, Session                          Records: of the time before
+//!    ProcessCounter
 //! ```
 
 mod disk;
 mod history;
 mod process;
+mod process_count;
 mod reading;
 mod request;
 mod results;
@@ -46,5 +50,7 @@ pub use tier::{MetricsTier, UnknownTier};
 
 pub(crate) use disk::DiskFile;
 pub(crate) use history::MetricsHistory;
+#[cfg(test)]
+pub(crate) use process_count::ProcessCounter;
 pub(crate) use request::{MetricsRequest, NO_METRICS, serve, serve_flush};
 pub(crate) use sampler::Sampler;

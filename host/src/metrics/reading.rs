@@ -13,6 +13,8 @@ pub(super) struct Reading {
     pub(super) cpu: Duration,
     pub(super) memory_bytes: u64,
     pub(super) disk_bytes: Option<u64>,
+    /// As the guest counts them.
+    pub(super) processes: Option<u32>,
     /// Bytes of the link since the reading before.
     pub(super) received_bytes: u64,
     pub(super) sent_bytes: u64,

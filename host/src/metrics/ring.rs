@@ -35,11 +35,16 @@ struct Record {
     memory: Units,
     memory_max: Units,
     disk: Units,
+    processes: Count,
 }
 
 /// Bytes in units of 4 KiB: up to 16 TiB in 4 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Units(u32);
+
+/// A number that may be unknown, in 4 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Count(u32);
 
 /// The bucket that goes on.
 #[derive(Clone, Copy, Debug)]
@@ -51,6 +56,8 @@ struct OpenBucket {
     cpu_percent_max: f32,
     memory_sum: u128,
     memory_max: u64,
+    /// The largest number of processes.
+    processes: Option<u32>,
     received_bytes: u64,
     sent_bytes: u64,
     readings: u32,
@@ -133,6 +140,7 @@ impl OpenBucket {
             cpu_percent_max: 0.0,
             memory_sum: 0,
             memory_max: 0,
+            processes: None,
             received_bytes: 0,
             sent_bytes: 0,
             readings: 0,
@@ -149,6 +157,8 @@ impl OpenBucket {
         self.cpu_percent_max = self.cpu_percent_max.max(cpu_percent);
         self.memory_sum = self.memory_sum.saturating_add(reading.memory_bytes.into());
         self.memory_max = self.memory_max.max(reading.memory_bytes);
+        // `None` is less than any number.
+        self.processes = self.processes.max(reading.processes);
         self.received_bytes = self.received_bytes.saturating_add(reading.received_bytes);
         self.sent_bytes = self.sent_bytes.saturating_add(reading.sent_bytes);
         self.readings = self.readings.saturating_add(1);
@@ -166,6 +176,7 @@ impl OpenBucket {
             memory: Units::of(u64::try_from(memory).unwrap_or(u64::MAX)),
             memory_max: Units::of(self.memory_max),
             disk: self.last.disk_bytes.map_or(Units::UNKNOWN, Units::of),
+            processes: Count::of(self.processes),
         }
     }
 }
@@ -181,6 +192,7 @@ impl Record {
             memory_bytes: self.memory.bytes(),
             memory_bytes_max: self.memory_max.bytes(),
             disk_bytes: (self.disk != Units::UNKNOWN).then(|| self.disk.bytes()),
+            processes: self.processes.get(),
             received_bytes: self.received_bytes,
             sent_bytes: self.sent_bytes,
         }
@@ -200,6 +212,19 @@ impl Units {
 
     fn bytes(self) -> u64 {
         u64::from(self.0) * Self::SIZE
+    }
+}
+
+impl Count {
+    const UNKNOWN: u32 = u32::MAX;
+
+    /// The largest number stands for all that are larger.
+    fn of(count: Option<u32>) -> Self {
+        Self(count.map_or(Self::UNKNOWN, |count| count.min(Self::UNKNOWN - 1)))
+    }
+
+    fn get(self) -> Option<u32> {
+        (self.0 != Self::UNKNOWN).then_some(self.0)
     }
 }
 

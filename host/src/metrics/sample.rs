@@ -35,10 +35,20 @@ pub struct Sample {
     /// What the file takes on the disk of this machine that the VM writes to, as du(1)
     /// counts: the topmost layer of its disk. `None` if the backend does not name it.
     pub disk_bytes: Option<u64>,
+    /// How many processes the commands, services and terminals of the VM have with all
+    /// their descendants: in a coarser tier, the largest number. Each thread of a process
+    /// counts, as for [`pids_max`](crate::Command::pids_max).
+    ///
+    /// The guest counts them, so do not trust it further than the guest. `None` if it does
+    /// not answer in half a second, for example because it is paused, if its agent is of an
+    /// older version, or if its kernel has no `pids` controller.
+    #[serde(default)]
+    pub processes: Option<u32>,
     /// How many bytes the guest has sent to this machine since the sample before: output,
-    /// files, connections.
+    /// files, connections, and about 10 for the number of processes.
     pub received_bytes: u64,
-    /// How many bytes the guest has got since the sample before.
+    /// How many bytes the guest has got since the sample before, about 20 of them for the
+    /// number of processes.
     pub sent_bytes: u64,
 }
 
@@ -121,6 +131,7 @@ mod tests {
             memory_bytes: 1 << 30,
             memory_bytes_max: 2 << 30,
             disk_bytes: None,
+            processes: Some(5),
             received_bytes: 7,
             sent_bytes: u64::MAX,
         };
@@ -130,5 +141,17 @@ mod tests {
         assert_eq!(serde_json::from_value::<Sample>(json).unwrap(), sample);
         let bytes = postcard::to_allocvec(&sample).unwrap();
         assert_eq!(postcard::from_bytes::<Sample>(&bytes).unwrap(), sample);
+    }
+
+    #[test]
+    fn a_sample_that_was_saved_before_processes_were_counted_can_be_read() {
+        let json = r#"{
+            "time": "2026-01-31T12:00:59Z", "elapsed_seconds": 1.5,
+            "cpu_percent": 12.5, "cpu_percent_max": 12.5,
+            "memory_bytes": 4096, "memory_bytes_max": 4096,
+            "disk_bytes": 0, "received_bytes": 1, "sent_bytes": 2
+        }"#;
+        let sample: Sample = serde_json::from_str(json).unwrap();
+        assert_eq!((sample.processes, sample.sent_bytes), (None, 2));
     }
 }

@@ -13,6 +13,7 @@ use super::{
     DiskFile, MetricsHistory,
     history::LatestSender,
     process::{ProcessFiles, ProcessUsage},
+    process_count::ProcessCounter,
     reading::Reading,
 };
 use crate::{
@@ -81,11 +82,18 @@ impl Sampler {
                 return;
             }
             drop(processes);
+            let mut counter = ProcessCounter::default();
             let mut seconds = interval_at(tokio::time::Instant::now() + PERIOD, PERIOD);
             seconds.set_missed_tick_behavior(MissedTickBehavior::Skip);
             loop {
                 seconds.tick().await;
-                if with_meter(&meter, Meter::sample).is_none() {
+                let Some(session) = session_of(&meter) else {
+                    return;
+                };
+                // First, so that everything else is of the time of the sample.
+                let processes = counter.count(&session).await;
+                drop(session);
+                if with_meter(&meter, |meter| meter.sample(processes)).is_none() {
                     return;
                 }
             }
@@ -104,6 +112,12 @@ impl Drop for Sampler {
         let mut meter = self.meter.lock().unwrap_or_else(PoisonError::into_inner);
         *meter = None;
     }
+}
+
+/// Returns the session of the VM. `None` if the VM has ended.
+fn session_of(meter: &Mutex<Option<Meter>>) -> Option<Arc<Session>> {
+    let meter = meter.lock().unwrap_or_else(PoisonError::into_inner);
+    meter.as_ref().map(|meter| meter.session.clone())
 }
 
 /// Does something with the meter. `None` if the VM has ended.
@@ -133,7 +147,7 @@ impl Meter {
         Ok(())
     }
 
-    fn sample(&mut self) -> io::Result<()> {
+    fn sample(&mut self, processes: Option<u32>) -> io::Result<()> {
         let usage = self.usage()?;
         let before = self.before;
         let now = self.totals(usage);
@@ -144,6 +158,7 @@ impl Meter {
             cpu: now.cpu.saturating_sub(before.cpu),
             memory_bytes: usage.memory_bytes,
             disk_bytes: self.disk.allocated_bytes(),
+            processes,
             received_bytes: now.traffic.received.saturating_sub(before.traffic.received),
             sent_bytes: now.traffic.sent.saturating_sub(before.traffic.sent),
         };

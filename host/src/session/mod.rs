@@ -47,7 +47,7 @@ use std::{
 };
 
 use tokio::{
-    sync::{Mutex, Notify, watch},
+    sync::{Mutex, MutexGuard, Notify, watch},
     task::AbortHandle,
 };
 use vmcell_wire::{Capabilities, Renew, Request, WireError, encode};
@@ -261,13 +261,18 @@ impl Session {
         Some(self.traffic() - *unnoticed)
     }
 
-    /// Carries out something that does not count as a use of the VM.
+    /// Carries out something that does not count as a use of the VM, after all others who
+    /// do so.
+    ///
+    /// Cancel safe if `doing` is: the traffic until then does not count.
     pub(crate) async fn unnoticed<T>(&self, doing: impl Future<Output = T>) -> T {
-        let mut unnoticed = self.shared.unnoticed.lock().await;
-        let before = self.traffic();
-        let done = doing.await;
-        *unnoticed += self.traffic() - before;
-        done
+        let unnoticed = self.shared.unnoticed.lock().await;
+        let _until_drop = UnnoticedTraffic {
+            session: self,
+            unnoticed,
+            before: self.traffic(),
+        };
+        doing.await
     }
 
     /// Returns whether the VM is paused, and for how long it was.
@@ -426,6 +431,19 @@ impl fmt::Display for LinkError {
             Self::PeerNotReading => f.write_str("the guest does not read what it is sent"),
             Self::Dropped => f.write_str("it broke while the request was under way"),
         }
+    }
+}
+
+/// Makes the traffic of a session unnoticed until it is dropped.
+struct UnnoticedTraffic<'a> {
+    session: &'a Session,
+    unnoticed: MutexGuard<'a, LinkTraffic>,
+    before: LinkTraffic,
+}
+
+impl Drop for UnnoticedTraffic<'_> {
+    fn drop(&mut self) {
+        *self.unnoticed += self.session.traffic() - self.before;
     }
 }
 

@@ -25,8 +25,8 @@ impl Vm {
         self.shared.session.noticed_traffic()
     }
 
-    /// Returns what the VM has used of this machine: processor, memory, disk and link. See
-    /// [`metrics`](crate::metrics).
+    /// Returns what the VM has used of this machine: processor, memory, disk, processes and
+    /// link. See [`metrics`](crate::metrics).
     ///
     /// The first sample is there a second after the start. The program that owns a VM can
     /// still read its metrics when it has ended.
@@ -92,8 +92,8 @@ impl Vm {
         }
     }
 
-    /// Waits for a sample that is taken after this call, at most a second, and returns it.
-    /// It is already in the [`metrics`](Self::metrics) of each tier.
+    /// Waits for a sample that is taken after this call, at most a second and a half, and
+    /// returns it. It is already in the [`metrics`](Self::metrics) of each tier.
     ///
     /// ```no_run
     /// # async fn example(vm: vmcell::Vm) -> Result<(), vmcell::Error> {

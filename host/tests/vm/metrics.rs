@@ -68,6 +68,50 @@ async fn memory_and_disk_are_at_least_what_the_guest_has_touched() {
     assert!((20 * MIB..40 * MIB).contains(&grown), "{grown}");
 }
 
+/// Waits until the guest has this many processes. A command that has just ended may be
+/// counted a little longer.
+async fn processes_are(vm: &Vm, count: u32) {
+    sample_with(vm, |sample| sample.processes == Some(count)).await;
+}
+
+#[tokio::test]
+async fn processes_are_counted_with_their_descendants_and_not_in_a_pause() {
+    // Only with this link can it be paused.
+    let vm = builder().link(LinkKind::Serial).start().await.unwrap();
+    processes_are(&vm, 0).await;
+    let sleeps = Command::shell("for i in 1 2 3 4; do sleep 1000 & done; exec sleep 1000");
+    let sleeps = vm.spawn(sleeps).await.unwrap();
+    processes_are(&vm, 5).await;
+    let other = vm.spawn(Command::new("sleep").arg("1000")).await.unwrap();
+    processes_are(&vm, 6).await;
+    // No number, and samples of everything else.
+    vm.pause().await.unwrap();
+    for _ in 0..2 {
+        let sample = sample_with(&vm, |sample| sample.processes.is_none()).await;
+        assert!(sample.memory_bytes > 16 * MIB, "{sample:?}");
+    }
+    vm.resume().await.unwrap();
+    processes_are(&vm, 6).await;
+    sleeps.kill().await.unwrap();
+    processes_are(&vm, 1).await;
+    other.kill().await.unwrap();
+    processes_are(&vm, 0).await;
+    let day = vm.metrics(MetricsTier::OneDay).await.unwrap();
+    let largest = day.samples.iter().filter_map(|sample| sample.processes);
+    assert!(largest.max() >= Some(6), "{day:?}");
+}
+
+#[tokio::test]
+async fn an_attached_program_gets_the_number_of_processes_on_any_link() {
+    let owner = builder().start().await.unwrap();
+    let attached = Vm::attach(owner.id()).await.unwrap();
+    let sleep = Command::new("sleep").arg("1000");
+    let sleep = attached.spawn(sleep).await.unwrap();
+    processes_are(&attached, 1).await;
+    sleep.kill().await.unwrap();
+    processes_are(&attached, 0).await;
+}
+
 #[tokio::test]
 async fn the_disk_is_the_layer_that_the_vm_writes_to() {
     let (folder, disk) = new_disk();

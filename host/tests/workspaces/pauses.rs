@@ -104,6 +104,25 @@ async fn a_workspace_that_nobody_uses_is_paused_and_goes_on_with_the_next_comman
 }
 
 #[tokio::test]
+async fn a_workspace_whose_processes_are_counted_is_not_used_by_that() {
+    let store = Store::new();
+    let new = new().pause_when_idle(Duration::from_secs(4));
+    let workspace = store.workspaces.create(new).await.unwrap();
+    let vm = workspace.vm().await.unwrap();
+    vm.spawn(Command::new("sleep").arg("1000")).await.unwrap();
+    let mut counted = 0;
+    while let Ok(sample) = vm.next_sample().await {
+        counted += u32::from(sample.processes == Some(1));
+    }
+    assert!(counted >= 2, "{counted}");
+    workspace.touch().await.unwrap();
+    let info = workspace.info().await.unwrap();
+    assert_eq!(info.state, WorkspaceState::Paused);
+    assert!(info.is_paused_automatically);
+    workspace.delete().await.unwrap();
+}
+
+#[tokio::test]
 async fn a_workspace_is_deleted_when_its_time_is_over() {
     let store = Store::new();
     let kept = store.workspaces.create(new()).await.unwrap();

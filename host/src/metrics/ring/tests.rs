@@ -32,6 +32,7 @@ impl FakeVm {
             cpu: interval * cpu_percent / 100,
             memory_bytes: u64::from(cpu_percent) << 20,
             disk_bytes: Some(self.elapsed.as_secs() << 12),
+            processes: Some(cpu_percent),
             received_bytes: 10,
             sent_bytes: 1,
         }
@@ -81,6 +82,7 @@ fn a_coarser_tier_has_averages_largest_values_and_sums() {
         (10 << 20, 90 << 20)
     );
     assert_eq!(open.disk_bytes, Some(9 << 12));
+    assert_eq!(open.processes, Some(90));
     assert_eq!((open.received_bytes, open.sent_bytes), (90, 9));
     assert_eq!((open.elapsed, open.time), (vm.elapsed, vm.time));
     ring.add(&vm.after(1, 30));
@@ -89,6 +91,27 @@ fn a_coarser_tier_has_averages_largest_values_and_sums() {
     };
     assert_eq!(ended.cpu_percent, 10.0);
     assert_eq!((open.cpu_percent, open.received_bytes), (30.0, 10));
+}
+
+#[test]
+fn processes_that_nobody_has_counted_are_not_taken_for_none() {
+    let mut ring = Ring::new(MetricsTier::TwoHours);
+    let mut vm = FakeVm::new();
+    let mut processes = |counts: &[Option<u32>]| {
+        for count in counts {
+            let reading = Reading {
+                processes: *count,
+                ..vm.after(1, 0)
+            };
+            ring.add(&reading);
+        }
+        ring.take().iter().map(|it| it.processes).next_back()
+    };
+    assert_eq!(processes(&[None, None]), Some(None));
+    assert_eq!(processes(&[None, Some(0)]), Some(Some(0)));
+    assert_eq!(processes(&[Some(7), None]), Some(Some(7)));
+    // Whatever a guest says.
+    assert_eq!(processes(&[Some(u32::MAX)]), Some(Some(u32::MAX - 1)));
 }
 
 #[test]

@@ -35,6 +35,7 @@ mod lost_link;
 mod network;
 mod outputs;
 mod pauses;
+mod process_count;
 mod random_frames;
 mod relay;
 mod result_limits;
