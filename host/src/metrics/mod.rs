@@ -43,6 +43,7 @@ mod ring;
 mod sample;
 mod sampler;
 mod tier;
+mod timer;
 
 pub use results::{AllMetrics, Metrics};
 pub use sample::Sample;

@@ -1,9 +1,9 @@
 use std::time::Duration;
 
 use tokio::time::timeout;
-use vmcell_wire::{Outcome, Request};
+use vmcell_wire::{Header, Outcome, Request};
 
-use crate::session::{Session, Stream, StreamEvent};
+use crate::session::{Closing, LinkTraffic, Session, Stream, StreamEvent};
 
 /// Asks a guest how many processes it has.
 ///
@@ -13,11 +13,15 @@ use crate::session::{Session, Stream, StreamEvent};
 pub(crate) struct ProcessCounter {
     /// The question that has no answer yet.
     asked: Option<Stream>,
+    traffic: LinkTraffic,
 }
 
 /// How long a guest may take to answer. A sample waits for it, so this is less than the time
 /// from one sample to the next.
 const ANSWER_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// The size of a question, and of the acknowledgement of its answer.
+const SENT_BYTES: usize = Header::SIZE + 1 + Header::SIZE;
 
 impl ProcessCounter {
     /// Returns the number of processes, or `None` if the guest does not answer in time or
@@ -31,29 +35,41 @@ impl ProcessCounter {
         timeout(ANSWER_TIMEOUT, asking).await.ok().flatten()
     }
 
+    /// Returns how many bytes the answered questions took, and their answers.
+    pub(crate) const fn traffic(&self) -> LinkTraffic {
+        self.traffic
+    }
+
+    /// Cancel safe: a question that was sent stays open.
     async fn ask(&mut self, session: &Session) -> Option<u32> {
-        if let Some(late) = &mut self.asked {
-            // It is the number of an earlier second.
-            answer(late).await;
-            self.asked = None;
-        }
-        let stream = session.open(&Request::CountProcesses).ok()?;
-        let count = answer(self.asked.insert(stream)).await;
+        // A late answer is the number of an earlier second.
+        self.answer().await;
+        self.asked = Some(session.open(&Request::CountProcesses).ok()?);
+        self.answer().await
+    }
+
+    /// Waits for the answer to the open question. `None` if it is no number, or there will
+    /// be no answer.
+    async fn answer(&mut self) -> Option<u32> {
+        let closing = closing(self.asked.as_mut()?).await;
         self.asked = None;
-        count
+        let closing = closing?;
+        self.traffic += LinkTraffic {
+            received: (Header::SIZE + closing.payload().len()) as u64,
+            sent: SENT_BYTES as u64,
+        };
+        match closing.outcome() {
+            Outcome::Processes { count } => Some(count),
+            _ => None,
+        }
     }
 }
 
-/// Waits for the number. `None` if the answer is another one, or there will be none.
-///
-/// Cancel safe.
-async fn answer(stream: &mut Stream) -> Option<u32> {
+/// Waits until a stream is closed. `None` if the link has failed.
+async fn closing(stream: &mut Stream) -> Option<Closing> {
     loop {
         match stream.next().await {
-            Ok(StreamEvent::Closed(closing)) => match closing.outcome() {
-                Outcome::Processes { count } => return Some(count),
-                _ => return None,
-            },
+            Ok(StreamEvent::Closed(closing)) => return Some(closing),
             // No event belongs to it.
             Ok(_) => {}
             Err(_) => return None,

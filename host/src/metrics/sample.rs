@@ -45,10 +45,9 @@ pub struct Sample {
     #[serde(default)]
     pub processes: Option<u32>,
     /// How many bytes the guest has sent to this machine since the sample before: output,
-    /// files, connections, and about 10 for the number of processes.
+    /// files, connections. Those of the samples themselves do not count.
     pub received_bytes: u64,
-    /// How many bytes the guest has got since the sample before, about 20 of them for the
-    /// number of processes.
+    /// How many bytes the guest has got since the sample before.
     pub sent_bytes: u64,
 }
 

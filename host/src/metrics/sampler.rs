@@ -1,13 +1,12 @@
 use std::{
+    future::poll_fn,
     io,
     sync::{Arc, Mutex, PoisonError},
+    task::{Poll, ready},
     time::{Duration, Instant, SystemTime},
 };
 
-use tokio::{
-    task::AbortHandle,
-    time::{MissedTickBehavior, interval_at},
-};
+use tokio::task::AbortHandle;
 
 use super::{
     DiskFile, MetricsHistory,
@@ -15,6 +14,7 @@ use super::{
     process::{ProcessFiles, ProcessUsage},
     process_count::ProcessCounter,
     reading::Reading,
+    timer::PeriodicTimer,
 };
 use crate::{
     session::{LinkTraffic, Session},
@@ -34,12 +34,16 @@ pub(crate) struct Sampler {
 struct Meter {
     /// The VMM, and the process of its device if it has one.
     processes: Vec<ProcessFiles>,
+    /// `None` before sampling begins.
+    timer: Option<PeriodicTimer>,
     disk: DiskFile,
     session: Arc<Session>,
     history: Arc<MetricsHistory>,
     latest: LatestSender,
     began: Instant,
     before: Totals,
+    /// The bytes of the link that are for the metrics only, which do not count.
+    own_traffic: LinkTraffic,
 }
 
 /// What was used until an instant.
@@ -64,6 +68,7 @@ impl Sampler {
         let began = Instant::now();
         let shared = Arc::new(Mutex::new(Some(Meter {
             processes: Vec::new(),
+            timer: None,
             disk,
             before: Totals {
                 at: began,
@@ -72,6 +77,7 @@ impl Sampler {
             },
             session,
             history: history.clone(),
+            own_traffic: LinkTraffic::default(),
             latest,
             began,
         })));
@@ -83,17 +89,15 @@ impl Sampler {
             }
             drop(processes);
             let mut counter = ProcessCounter::default();
-            let mut seconds = interval_at(tokio::time::Instant::now() + PERIOD, PERIOD);
-            seconds.set_missed_tick_behavior(MissedTickBehavior::Skip);
-            loop {
-                seconds.tick().await;
-                let Some(session) = session_of(&meter) else {
-                    return;
-                };
+            while let Some(session) = next_second(&meter).await {
                 // First, so that everything else is of the time of the sample.
                 let processes = counter.count(&session).await;
                 drop(session);
-                if with_meter(&meter, |meter| meter.sample(processes)).is_none() {
+                let sampled = with_meter(&meter, |meter| {
+                    meter.own_traffic = counter.traffic();
+                    meter.sample(processes)
+                });
+                if sampled.is_none() {
                     return;
                 }
             }
@@ -114,10 +118,19 @@ impl Drop for Sampler {
     }
 }
 
-/// Returns the session of the VM. `None` if the VM has ended.
-fn session_of(meter: &Mutex<Option<Meter>>) -> Option<Arc<Session>> {
-    let meter = meter.lock().unwrap_or_else(PoisonError::into_inner);
-    meter.as_ref().map(|meter| meter.session.clone())
+/// Waits for the next second, and returns the session of the VM. `None` if the VM has ended.
+async fn next_second(meter: &Mutex<Option<Meter>>) -> Option<Arc<Session>> {
+    // Only the meter has the timer, so that its descriptor is closed with the meter.
+    poll_fn(|context| {
+        let meter = meter.lock().unwrap_or_else(PoisonError::into_inner);
+        let parts = meter.as_ref().map(|it| (it.timer.as_ref(), &it.session));
+        let Some((Some(timer), session)) = parts else {
+            return Poll::Ready(None);
+        };
+        let expired = ready!(timer.poll_expired(context));
+        Poll::Ready(expired.ok().map(|()| session.clone()))
+    })
+    .await
 }
 
 /// Does something with the meter. `None` if the VM has ended.
@@ -143,6 +156,7 @@ impl Meter {
             .iter()
             .map(|process| ProcessFiles::open(process.pid(), process.pidfd()));
         self.processes = opened.collect::<io::Result<_>>()?;
+        self.timer = Some(PeriodicTimer::start(PERIOD)?);
         self.before = self.totals(self.usage()?);
         Ok(())
     }
@@ -181,7 +195,7 @@ impl Meter {
         Totals {
             at: Instant::now(),
             cpu: usage.cpu,
-            traffic: self.session.traffic(),
+            traffic: self.session.traffic() - self.own_traffic,
         }
     }
 }

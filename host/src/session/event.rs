@@ -53,7 +53,7 @@ impl Closing {
         Self(Outcome::Done.encode().unwrap_or_default().into())
     }
 
-    pub(super) fn payload(&self) -> &[u8] {
+    pub(crate) fn payload(&self) -> &[u8] {
         &self.0
     }
 

@@ -78,7 +78,10 @@ async fn processes_are(vm: &Vm, count: u32) {
 async fn processes_are_counted_with_their_descendants_and_not_in_a_pause() {
     // Only with this link can it be paused.
     let vm = builder().link(LinkKind::Serial).start().await.unwrap();
-    processes_are(&vm, 0).await;
+    // To ask is no traffic.
+    let is_quiet = |it: &Sample| it.processes == Some(0) && it.received_bytes == 0;
+    let quiet = sample_with(&vm, is_quiet).await;
+    assert_eq!(quiet.sent_bytes, 0, "{quiet:?}");
     let sleeps = Command::shell("for i in 1 2 3 4; do sleep 1000 & done; exec sleep 1000");
     let sleeps = vm.spawn(sleeps).await.unwrap();
     processes_are(&vm, 5).await;
