@@ -84,7 +84,7 @@ pub(crate) enum CliCommand {
     Publish(PublishArguments),
     /// Show what the programs of a VM may reach, and their open connections.
     Network(NetworkArguments),
-    /// Show what a VM has used: processor, memory, disk and link.
+    /// Show what a VM has used: processor, memory, disk, processes and link.
     Metrics(MetricsArguments),
     /// Show what your running VMs use now, each second.
     Top(TopArguments),

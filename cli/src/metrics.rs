@@ -111,14 +111,23 @@ fn as_json(id: &str, metrics: &Metrics) -> Value {
     object
 }
 
-fn table(metrics: &Metrics) -> Table<6> {
-    let mut table = Table::new(["TIME", "CPU", "MEMORY", "DISK", "RECEIVED", "SENT"]);
+fn table(metrics: &Metrics) -> Table<7> {
+    let mut table = Table::new([
+        "TIME",
+        "CPU",
+        "MEMORY",
+        "DISK",
+        "PROCESSES",
+        "RECEIVED",
+        "SENT",
+    ]);
     for sample in &metrics.samples {
         table.add([
             Date::of(sample.time).short(),
             format!("{:.1}%", sample.cpu_percent),
             human_readable(sample.memory_bytes),
             sample.disk_bytes.map_or("-".to_owned(), human_readable),
+            sample.processes.map_or("-".to_owned(), |it| it.to_string()),
             human_readable(sample.received_bytes),
             human_readable(sample.sent_bytes),
         ]);

@@ -131,11 +131,20 @@ fn as_json(usages: &[VmUsage]) -> Value {
 }
 
 /// Returns a table, in which the busiest VM is the first.
-fn table(mut usages: Vec<VmUsage>) -> Table<9> {
+fn table(mut usages: Vec<VmUsage>) -> Table<10> {
     let percent = |usage: &VmUsage| usage.sample.map_or(-1.0, |sample| sample.cpu_percent);
     usages.sort_by(|one, other| percent(other).total_cmp(&percent(one)));
     let mut table = Table::new([
-        "ID", "STATE", "UPTIME", "VCPUS", "CPU", "MEMORY", "DISK", "RECEIVED", "SENT",
+        "ID",
+        "STATE",
+        "UPTIME",
+        "VCPUS",
+        "CPU",
+        "MEMORY",
+        "DISK",
+        "PROCESSES",
+        "RECEIVED",
+        "SENT",
     ]);
     for VmUsage { info, sample } in usages {
         let detail = |text: fn(&VmDetails) -> String| match info.details() {
@@ -154,6 +163,9 @@ fn table(mut usages: Vec<VmUsage>) -> Table<9> {
             sample.map_or(UNKNOWN.to_owned(), |it| format!("{:.1}%", it.cpu_percent)),
             bytes(|sample| Some(sample.memory_bytes)),
             bytes(|sample| sample.disk_bytes),
+            sample
+                .and_then(|it| it.processes)
+                .map_or(UNKNOWN.to_owned(), |it| it.to_string()),
             bytes(|sample| Some(sample.received_bytes)),
             bytes(|sample| Some(sample.sent_bytes)),
         ]);

@@ -6,7 +6,7 @@ use vmcell::metrics::Sample;
 /// Returns a sample as gauges with the label `vm`. Without a sample, they have no values.
 pub(super) fn text(id: &str, sample: Option<&Sample>) -> String {
     type Value = fn(&Sample) -> Option<f64>;
-    let gauges: [(&str, &str, Value); 5] = [
+    let gauges: [(&str, &str, Value); 6] = [
         (
             "vmcell_cpu_percent",
             "Processor time of the last second, in percent of one processor.",
@@ -21,6 +21,11 @@ pub(super) fn text(id: &str, sample: Option<&Sample>) -> String {
             "vmcell_disk_bytes",
             "Allocated bytes of the file that the VM writes to.",
             |sample| sample.disk_bytes.map(|bytes| bytes as f64),
+        ),
+        (
+            "vmcell_processes",
+            "Processes and threads of commands, services and terminals, as the guest counts them.",
+            |sample| sample.processes.map(f64::from),
         ),
         (
             "vmcell_link_received_bytes",
@@ -64,6 +69,7 @@ mod tests {
         assert!(text.contains("\nvmcell_memory_bytes{vm=\"a\\\"b\"} 104857600\n"));
         // It is unknown.
         assert!(text.contains("# TYPE vmcell_disk_bytes gauge\n# HELP"));
+        assert!(text.contains("\nvmcell_processes{vm=\"a\\\"b\"} 7\n"));
         assert!(text.ends_with("vmcell_link_sent_bytes{vm=\"a\\\"b\"} 0\n"));
     }
 

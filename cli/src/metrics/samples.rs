@@ -14,6 +14,7 @@ pub(super) fn metrics_with(percents: &[f64]) -> Metrics {
             "memory_bytes": 100 << 20,
             "memory_bytes_max": 100 << 20,
             "disk_bytes": null,
+            "processes": 7,
             "received_bytes": 4096,
             "sent_bytes": 0,
         })

@@ -36,6 +36,7 @@ pub(super) enum Unit {
     Percent,
     Bytes,
     BytesPerSecond,
+    Count,
 }
 
 /// No chart shows fewer samples than these, so that a single one is not as wide as all of it.
@@ -75,6 +76,9 @@ impl Charts {
                 |it, _| disk(it),
                 disk,
             ));
+        }
+        if samples.iter().any(|sample| sample.processes.is_some()) {
+            series.push(Series::processes(samples));
         }
         let rate = Unit::BytesPerSecond;
         let received = |it: &Sample, seconds| it.received_bytes as f64 / seconds;
@@ -150,6 +154,14 @@ impl Series {
         }
     }
 
+    /// Returns the number of processes, with gaps where it is not known.
+    fn processes(samples: &[Sample]) -> Self {
+        let known = samples.iter().filter(|sample| sample.processes.is_some());
+        let known: Vec<_> = known.copied().collect();
+        let count = |it: &Sample| it.processes.unwrap_or(0).into();
+        Self::new("processes", Unit::Count, &known, |it, _| count(it), count)
+    }
+
     /// Returns the value at the top of its chart.
     pub(super) fn top(&self) -> f64 {
         let values = self.points.iter().map(|point| point.value);
@@ -173,6 +185,7 @@ impl Unit {
             Self::Percent => format!("{value:.1}%"),
             Self::Bytes => human_readable(whole(value)),
             Self::BytesPerSecond => format!("{}/s", human_readable(whole(value))),
+            Self::Count => whole(value).to_string(),
         }
     }
 
@@ -184,6 +197,13 @@ impl Unit {
                 let step = steps.into_iter().find(|step| *step >= value);
                 step.unwrap_or_else(|| (value / 100.0).ceil() * 100.0)
             }
+            Self::Count => {
+                let value = value.max(10.0);
+                let power = 10_f64.powf(value.log10().floor());
+                let steps = [1.0, 2.0, 5.0].map(|step| step * power);
+                let step = steps.into_iter().find(|step| *step >= value);
+                step.unwrap_or(10.0 * power)
+            }
             Self::Bytes | Self::BytesPerSecond => {
                 let power = whole(value).max(1024).checked_next_power_of_two();
                 power.unwrap_or(u64::MAX) as f64
@@ -192,7 +212,7 @@ impl Unit {
     }
 }
 
-/// Rounds to a number of bytes. What is too large or negative is the nearest one.
+/// Rounds to a number of bytes or things. What is too large or negative is the nearest one.
 fn whole(value: f64) -> u64 {
     value.round() as u64
 }
@@ -211,6 +231,12 @@ mod tests {
             (Unit::Bytes, 0.0, 1024.0),
             (Unit::Bytes, 1025.0, 2048.0),
             (Unit::BytesPerSecond, f64::MAX, u64::MAX as f64),
+            (Unit::Count, 0.0, 10.0),
+            (Unit::Count, 10.0, 10.0),
+            (Unit::Count, 11.0, 20.0),
+            (Unit::Count, 1000.0, 1000.0),
+            (Unit::Count, 5001.0, 10_000.0),
+            (Unit::Count, u32::MAX.into(), 5e9),
         ] {
             assert_eq!(unit.round_up(value), expected, "{value}");
         }
@@ -230,9 +256,28 @@ mod tests {
     }
 
     #[test]
+    fn processes_that_are_not_known_are_a_gap() {
+        let mut metrics = metrics_with(&[10.0; 40]);
+        for sample in &mut metrics.samples[10..20] {
+            sample.processes = None;
+        }
+        let charts = Charts::new(&metrics);
+        let processes = &charts.series[2];
+        assert_eq!(processes.title, "processes");
+        assert_eq!(processes.summary(), "7, at most 7");
+        let runs: Vec<_> = charts.runs(processes).map(<[_]>::len).collect();
+        assert_eq!(runs, [10, 20]);
+        for sample in &mut metrics.samples {
+            sample.processes = None;
+        }
+        let charts = Charts::new(&metrics);
+        assert!(charts.series.iter().all(|it| it.title != "processes"));
+    }
+
+    #[test]
     fn rates_are_per_second_and_no_samples_are_no_error() {
         let charts = Charts::new(&metrics_with(&[1.0, 2.0]));
-        let received = &charts.series[2];
+        let received = &charts.series[3];
         assert_eq!(received.title, "received");
         assert!(received.points.iter().all(|point| point.value == 4096.0));
         assert_eq!(received.summary(), "4.0K/s, at most 4.0K/s");

@@ -14,7 +14,9 @@ const HEIGHT: f64 = 80.0;
 const TIMES: [f64; 5] = [0.0, 0.25, 0.5, 0.75, 1.0];
 
 /// The colours of the charts.
-const COLOURS: [&str; 5] = ["#1f77b4", "#2ca02c", "#9467bd", "#d97706", "#b91c1c"];
+const COLOURS: [&str; 6] = [
+    "#1f77b4", "#2ca02c", "#9467bd", "#0e7490", "#d97706", "#b91c1c",
+];
 
 /// Draws all charts, one above the other.
 pub(super) fn picture(id: &str, charts: &Charts) -> String {
@@ -103,6 +105,7 @@ mod tests {
             "processor: 10.0%, at most 10.0%",
             "5.0%",
             "128M",
+            "processes: 7, at most 7",
             "-40s",
             "now",
         ] {
@@ -113,7 +116,7 @@ mod tests {
             it.has_tag_name(("http://www.w3.org/2000/svg", "path")) && is_line
         });
         // Two of each series, because there is a gap.
-        assert_eq!(lines.count(), 8);
+        assert_eq!(lines.count(), 10);
         assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
     }
 

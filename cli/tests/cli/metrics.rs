@@ -17,7 +17,10 @@ fn metrics_are_printed_as_a_table_as_json_for_prometheus_and_as_a_picture() {
     assert_eq!((ended.code(), ended.stderr.as_str()), (0, ""));
     let mut lines = ended.stdout().lines();
     let header: Vec<_> = lines.next().unwrap().split_whitespace().collect();
-    assert_eq!(header.join(" "), "TIME CPU MEMORY DISK RECEIVED SENT");
+    assert_eq!(
+        header.join(" "),
+        "TIME CPU MEMORY DISK PROCESSES RECEIVED SENT"
+    );
     assert!(lines.next().unwrap().contains('%'));
 
     for (tier, resolution) in [("10m", 1), ("2h", 10), ("24h", 120)] {
@@ -29,12 +32,14 @@ fn metrics_are_printed_as_a_table_as_json_for_prometheus_and_as_a_picture() {
         let sample = &json["samples"][0];
         assert!(sample["memory_bytes"].as_u64().unwrap() > 1 << 20, "{json}");
         assert!(sample["disk_bytes"].is_u64(), "{json}");
+        assert!(sample.get("processes").is_some(), "{json}");
         assert!(sample["time"].as_str().unwrap().ends_with('Z'), "{json}");
     }
 
     let ended = vm.cli("metrics", ["--prometheus"]).finish();
     let value = format!("\nvmcell_memory_bytes{{vm=\"{}\"}} ", vm.id);
     assert!(ended.stdout().contains(&value), "{ended:?}");
+    assert!(ended.stdout().contains("# TYPE vmcell_processes gauge\n"));
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("charts.svg");
     let ended = vm
