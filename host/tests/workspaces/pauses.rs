@@ -115,7 +115,10 @@ async fn a_workspace_whose_processes_are_counted_is_not_used_by_that() {
         counted += u32::from(sample.processes == Some(1));
     }
     assert!(counted >= 2, "{counted}");
-    workspace.touch().await.unwrap();
+    vm.ended().await;
+    // As soon as its record is written, which nobody can change before.
+    let error = workspace.snapshot("a").await.unwrap_err();
+    assert!(error.to_string().contains("is paused"), "{error}");
     let info = workspace.info().await.unwrap();
     assert_eq!(info.state, WorkspaceState::Paused);
     assert!(info.is_paused_automatically);
