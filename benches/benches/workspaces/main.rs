@@ -38,8 +38,10 @@ async fn main() -> Result<()> {
     if wanted("resume") {
         start::resume(&store, &image).await?;
     }
-    if wanted("keeper") {
+    if wanted("keeper_commands") {
         keeper::commands(&store, &image).await?;
+    }
+    if wanted("keeper_transfers") {
         keeper::transfers(&store, &image).await?;
     }
     if wanted("idle") {
