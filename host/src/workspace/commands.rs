@@ -41,9 +41,10 @@ impl Workspace {
             vm => vm?,
         };
         let command = self.prepare(command).await?;
-        let (history, recorded) = (self.folder().history(), command.clone());
+        let (history, last) = (self.folder().history(), self.last_command());
+        let recorded = command.clone();
         let recording = on_thread("record the command", move || {
-            let recording = history.begin(&recorded);
+            let recording = history.begin(&recorded, &last);
             recording.map_err(Error::host("record the command"))
         });
         let mut recording = recording.await?;

@@ -1,3 +1,5 @@
+use std::sync::{Arc, atomic::AtomicU64};
+
 use super::{
     WorkspaceError, WorkspaceInfo, WorkspaceState, WorkspaceUpdate, Workspaces,
     deadlines::{self, Due},
@@ -17,16 +19,26 @@ use crate::{Vm, error::Error, on_thread::on_thread, snapshot::SnapshotOptions};
 pub struct Workspace {
     workspaces: Workspaces,
     id: String,
+    /// The number of the last command of its history that is known, or 0.
+    last_command: Arc<AtomicU64>,
 }
 
 impl Workspace {
     pub(super) fn new(workspaces: Workspaces, id: String) -> Self {
-        Self { workspaces, id }
+        Self {
+            workspaces,
+            id,
+            last_command: Arc::default(),
+        }
     }
 
     /// Returns its id, which never changes.
     pub fn id(&self) -> &str {
         &self.id
+    }
+
+    pub(super) fn last_command(&self) -> Arc<AtomicU64> {
+        self.last_command.clone()
     }
 
     pub(super) fn workspaces(&self) -> &Workspaces {

@@ -6,6 +6,7 @@ use std::{
     io::{self, Write as _},
     os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
+    sync::atomic::{AtomicU64, Ordering},
 };
 
 use serde::{Deserialize, Serialize};
@@ -91,8 +92,9 @@ impl History {
         Self { folder }
     }
 
-    /// Records that a command begins.
-    pub(super) fn begin(&self, command: &Command) -> io::Result<Recording> {
+    /// Records that a command begins. `last` is the number of the last one that the caller
+    /// knows of, or 0, and becomes the number of this one.
+    pub(super) fn begin(&self, command: &Command, last: &AtomicU64) -> io::Result<Recording> {
         let (argv, cwd, user) = command.summary();
         let beginning = Beginning {
             argv,
@@ -100,45 +102,60 @@ impl History {
             user,
             began: Timestamp::now(),
         };
-        let created = DirBuilder::new().mode(0o700).create(&self.folder);
-        match created {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-            _ => {}
+        let (number, mut file) = self.create_next(last.load(Ordering::Relaxed))?;
+        let path = self.path(number);
+        // Readers take a file that is not locked for that of a program that has died.
+        let lock = FileLock::try_take(&path)?.ok_or(io::ErrorKind::WouldBlock)?;
+        let written = line(&beginning).and_then(|line| file.write_all(&line));
+        if let Err(error) = written {
+            // It would count as a command.
+            fs::remove_file(&path)?;
+            return Err(error);
         }
-        let mut number = self.numbers().max().unwrap_or(0) + 1;
+        last.store(number, Ordering::Relaxed);
+        Ok(Recording {
+            file,
+            _lock: lock,
+            stdout: OutputTail::default(),
+            stderr: OutputTail::default(),
+            cause: None,
+            has_ended: false,
+        })
+    }
+
+    /// Creates the file of the next command, and returns its number. Lists the folder only
+    /// if `known` is not the last one: that takes the longer the more commands there are.
+    fn create_next(&self, known: u64) -> io::Result<(u64, File)> {
+        let mut options = File::options();
+        options.append(true).create_new(true).mode(0o600);
+        let mut last = match known > 0 && self.path(known).exists() {
+            true => known,
+            false => {
+                self.create_folder()?;
+                self.last_number()
+            }
+        };
         loop {
-            let path = self.path(number);
-            let mut options = File::options();
-            let created = options
-                .append(true)
-                .create_new(true)
-                .mode(0o600)
-                .open(&path);
-            let mut file = match created {
+            let number = last + 1;
+            match options.open(self.path(number)) {
                 // Another program was faster.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                    number += 1;
-                    continue;
+                    last = self.last_number();
                 }
-                created => created?,
-            };
-            // Readers take a file that is not locked for that of a program that has died.
-            let lock = FileLock::try_take(&path)?.ok_or(io::ErrorKind::WouldBlock)?;
-            let written = line(&beginning).and_then(|line| file.write_all(&line));
-            if let Err(error) = written {
-                // It would count as a command.
-                fs::remove_file(&path)?;
-                return Err(error);
+                created => return Ok((number, created?)),
             }
-            return Ok(Recording {
-                file,
-                _lock: lock,
-                stdout: OutputTail::default(),
-                stderr: OutputTail::default(),
-                cause: None,
-                has_ended: false,
-            });
         }
+    }
+
+    fn create_folder(&self) -> io::Result<()> {
+        match DirBuilder::new().mode(0o700).create(&self.folder) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    fn last_number(&self) -> u64 {
+        self.numbers().max().unwrap_or(0)
     }
 
     /// Returns all commands, the oldest first.
@@ -344,8 +361,9 @@ mod tests {
         let command = Command::from_argv(["echo", "a b"])
             .env("SECRET", "hidden")
             .user("me");
-        let mut first = history.begin(&command).unwrap();
-        let second = history.begin(&Command::shell("true")).unwrap();
+        let last = AtomicU64::default();
+        let mut first = history.begin(&command, &last).unwrap();
+        let second = history.begin(&Command::shell("true"), &last).unwrap();
         let list = history.list();
         assert_eq!(list[0].argv, ["echo", "a b"]);
         assert_eq!(list[0].user.as_deref(), Some("me"));
@@ -365,6 +383,30 @@ mod tests {
         history.clear().unwrap();
         history.clear().unwrap();
         assert_eq!(history.count(), 0);
+    }
+
+    #[test]
+    fn commands_are_numbered_whatever_a_program_knows_of_the_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let history = History::new(folder.path().join("history"));
+        let command = Command::new("true");
+        let [ours, theirs] = [const { AtomicU64::new(0) }; 2];
+        for last in [&ours, &ours, &theirs, &theirs, &ours] {
+            history.begin(&command, last).unwrap();
+        }
+        let numbers = || {
+            history
+                .list()
+                .iter()
+                .map(|it| it.number)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(numbers(), [1, 2, 3, 4, 5]);
+        history.clear().unwrap();
+        for last in [&theirs, &ours] {
+            history.begin(&command, last).unwrap();
+        }
+        assert_eq!(numbers(), [1, 2]);
     }
 
     #[test]
@@ -389,7 +431,8 @@ mod tests {
     fn a_line_that_is_not_whole_is_not_read() {
         let folder = tempfile::tempdir().unwrap();
         let history = History::new(folder.path().to_owned());
-        drop(history.begin(&Command::new("true")).unwrap());
+        let last = AtomicU64::default();
+        drop(history.begin(&Command::new("true"), &last).unwrap());
         let mut file = File::options().append(true).open(history.path(1)).unwrap();
         file.write_all(b"{\"ended\":1,\"cause\":\"code\"").unwrap();
         assert_eq!(history.list()[0].state, CommandState::Interrupted);
