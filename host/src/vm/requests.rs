@@ -34,6 +34,14 @@ impl Vm {
         }
     }
 
+    /// Returns whether requests can reach the VM: it has not ended, its link works, and so
+    /// does the runtime that serves it.
+    pub(crate) fn has_link(&self) -> bool {
+        let is_served = self.shared.state.has_changed().is_ok();
+        let has_failed = self.session().link_error().borrow().is_some();
+        is_served && !has_failed && self.check_running().is_ok()
+    }
+
     /// Opens a stream with a request.
     pub(crate) fn open(&self, request: &Request<'_>) -> Result<Stream, Error> {
         let opened = self.shared.session.open(request);

@@ -1,6 +1,6 @@
 //! Commands that run in a workspace.
 
-use super::{CommandRecord, Workspace, WorkspaceError, WorkspaceState};
+use super::{CommandRecord, Workspace, attached::WhenPaused, specification::Specification};
 use crate::{
     error::Error,
     on_thread::on_thread,
@@ -33,21 +33,16 @@ impl Workspace {
     /// # Cancel safety
     /// If the future is dropped, nothing runs.
     pub async fn exec_stream(&self, command: Command) -> Result<ExecStream, Error> {
-        let vm = match self.vm().await {
-            Err(Error::Workspace(WorkspaceError::State {
-                state: WorkspaceState::Paused,
-                ..
-            })) => self.start().await?,
-            vm => vm?,
-        };
-        let command = self.prepare(command).await?;
         let (history, last) = (self.folder().history(), self.last_command());
-        let recorded = command.clone();
-        let recording = on_thread("record the command", move || {
-            let recording = history.begin(&recorded, &last);
-            recording.map_err(Error::host("record the command"))
-        });
-        let mut recording = recording.await?;
+        let begin = move |specification: &Specification| {
+            let command = specification.apply_to(command);
+            let recording = history.begin(&command, &last);
+            Ok((
+                command,
+                recording.map_err(Error::host("record the command"))?,
+            ))
+        };
+        let (vm, (command, mut recording)) = self.use_vm(WhenPaused::Start, begin).await?;
         match vm.exec_stream(command) {
             Ok(stream) => Ok(stream.recorded_by(Box::new(recording))),
             Err(error) => {

@@ -11,7 +11,7 @@ use std::{
 use rustix::{fs::statvfs, process::geteuid};
 
 use super::{
-    WorkspaceError,
+    WorkspaceError, WorkspaceState,
     history::History,
     layers::LayerMerge,
     lock::FileLock,
@@ -223,6 +223,20 @@ impl Folder {
     /// Returns whether a program runs its VM.
     pub(super) fn is_owned(&self) -> bool {
         FileLock::is_held(&self.owner_lock()).unwrap_or(false)
+    }
+
+    /// Returns the state of the workspace.
+    pub(super) fn state(&self, record: &Record) -> WorkspaceState {
+        // Until its end is recorded, nobody else can change it.
+        let is_running = || self.is_owned() || self.is_being_changed();
+        if record.run.is_some() && is_running() {
+            return WorkspaceState::Running;
+        }
+        let is_paused = || record.next_pause().is_some() && self.has_memory();
+        match record.pause.is_some() || is_paused() {
+            true => WorkspaceState::Paused,
+            false => WorkspaceState::Stopped,
+        }
     }
 
     /// Returns whether somebody is changing it.

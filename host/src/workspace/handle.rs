@@ -2,6 +2,7 @@ use std::sync::{Arc, atomic::AtomicU64};
 
 use super::{
     WorkspaceError, WorkspaceInfo, WorkspaceState, WorkspaceUpdate, Workspaces,
+    attached::AttachedVm,
     deadlines::{self, Due},
     folder::Folder,
     lock::FileLock,
@@ -19,6 +20,7 @@ use crate::{Vm, error::Error, on_thread::on_thread, snapshot::SnapshotOptions};
 pub struct Workspace {
     workspaces: Workspaces,
     id: String,
+    attached_vm: AttachedVm,
     /// The number of the last command of its history that is known, or 0.
     last_command: Arc<AtomicU64>,
 }
@@ -28,6 +30,7 @@ impl Workspace {
         Self {
             workspaces,
             id,
+            attached_vm: AttachedVm::default(),
             last_command: Arc::default(),
         }
     }
@@ -35,6 +38,10 @@ impl Workspace {
     /// Returns its id, which never changes.
     pub fn id(&self) -> &str {
         &self.id
+    }
+
+    pub(super) fn attached_vm(&self) -> &AttachedVm {
+        &self.attached_vm
     }
 
     pub(super) fn last_command(&self) -> Arc<AtomicU64> {
@@ -133,7 +140,7 @@ impl Workspace {
     }
 
     /// Attaches to its VM. `None` if that has just ended.
-    async fn attach(&self) -> Result<Option<Vm>, Error> {
+    pub(super) async fn attach(&self) -> Result<Option<Vm>, Error> {
         match self.attach_vm().await {
             Ok(vm) => Ok(Some(vm)),
             Err(error) if is_gone(&error) => Ok(None),
@@ -185,45 +192,13 @@ impl Workspace {
     pub async fn start(&self) -> Result<Vm, Error> {
         let mut locked = self.lock().await?;
         if locked.state() == WorkspaceState::Running {
-            if let Some(vm) = self.attach().await? {
+            if let Some(vm) = self.attached(&locked.record).await? {
                 return Ok(vm);
             }
             locked.wait_for_owner().await?;
             locked.folder.repair(&mut locked.record)?;
         }
         self.workspaces.run(locked).await
-    }
-
-    /// Returns its VM, for its processes, files, services, terminals and ports. Counts as a
-    /// use of it.
-    ///
-    /// ```no_run
-    /// # async fn example(workspace: vmcell::workspace::Workspace) -> Result<(), vmcell::Error> {
-    /// let vm = workspace.vm().await?;
-    /// let text = vm.files().read("/workspace/README.md").await?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// [`WorkspaceError::State`] if it does not run, [`WorkspaceError::NotFound`].
-    ///
-    /// # Cancel safety
-    /// Cancel safe.
-    pub async fn vm(&self) -> Result<Vm, Error> {
-        let mut state = self.recorded_info().await?.state;
-        if state == WorkspaceState::Running {
-            self.folder().touch();
-            if let Some(vm) = self.attach().await? {
-                return Ok(vm);
-            }
-            // Somebody is about to start it or to end it.
-            state = self.lock().await?.state();
-        }
-        match state {
-            WorkspaceState::Running => self.attach_vm().await,
-            state => Err(self.wrong_state(state, "running: start it first").into()),
-        }
     }
 
     /// Records that somebody uses it, so that it is not paused for want of use.

@@ -95,18 +95,11 @@ pub struct WorkspaceSnapshot {
 impl WorkspaceInfo {
     pub(super) fn new(mut record: Record, folder: &Folder) -> Self {
         let last_activity = folder.last_activity(&record);
-        // Until its end is recorded, nobody else can change it.
-        let is_running = || folder.is_owned() || folder.is_being_changed();
-        let is_running = record.run.is_some() && is_running();
-        if !is_running && record.next_pause().is_some() && folder.has_memory() {
+        let state = folder.state(&record);
+        if state == WorkspaceState::Paused && record.pause.is_none() {
             // Whoever changes it next records that.
             record.pause = record.run.take().and_then(|run| run.next_pause);
         }
-        let state = match is_running {
-            true => WorkspaceState::Running,
-            false if record.pause.is_some() => WorkspaceState::Paused,
-            false => WorkspaceState::Stopped,
-        };
         let stop_reason = match (state, &record.run, record.last_end) {
             (WorkspaceState::Stopped, Some(_), _) => Some(OWNER_DIED.to_owned()),
             (WorkspaceState::Stopped, None, Some(end)) => Some(end.reason),

@@ -30,6 +30,7 @@
 //! program has left undone that died is finished or undone by the next one that uses the
 //! workspace. What programs of the guest have synced is on the disk.
 
+mod attached;
 mod blank;
 mod command_record;
 mod commands;

@@ -293,6 +293,11 @@ impl Record {
         self.run.as_ref().is_some_and(|run| run.is_ending)
     }
 
+    /// Returns whether somebody is about to end its VM or to pause it.
+    pub(super) fn is_about_to_end(&self) -> bool {
+        self.is_ending() || self.next_pause().is_some()
+    }
+
     /// Returns the pause that somebody is about to begin.
     pub(super) fn next_pause(&self) -> Option<&PauseRecord> {
         self.run.as_ref()?.next_pause.as_ref()

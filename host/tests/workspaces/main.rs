@@ -1,6 +1,7 @@
 //! Workspaces, in real VMs. They need what `make setup` installs.
 #![allow(clippy::unwrap_used)]
 
+mod attached;
 mod blank;
 mod clocks;
 mod deletion;

@@ -37,7 +37,8 @@ fn get(port: u16) -> std::io::Result<String> {
 
 /// Starts a service, and returns its port of this machine. This program is not attached any
 /// more then.
-async fn start(workspace: &Workspace, spec: ServiceSpec) -> u16 {
+async fn start(store: &Store, workspace: &Workspace, spec: ServiceSpec) -> u16 {
+    let workspace = store.workspaces.get(workspace.id()).await.unwrap();
     let vm = workspace.vm().await.unwrap();
     let service = vm.services().start("web", spec).await.unwrap();
     let status = service.ready().await.unwrap();
@@ -55,7 +56,7 @@ async fn the_ports_of_services_are_open_as_long_as_the_services_run() {
     let workspace = store.workspaces.create(new().network(policy)).await;
     let workspace = workspace.unwrap();
     shell(&workspace, "echo hello > page").await;
-    let port = start(&workspace, web().publish(8080)).await;
+    let port = start(&store, &workspace, web().publish(8080)).await;
     assert!(get(port).unwrap().ends_with("hello\n"));
     let services = workspace.info().await.unwrap().services.unwrap();
     assert_eq!((services.total, services.running), (1, 1));
@@ -86,7 +87,7 @@ async fn the_ports_of_services_are_open_as_long_as_the_services_run() {
     TcpListener::bind((Ipv4Addr::LOCALHOST, other)).unwrap();
     let services = workspace.info().await.unwrap().services.unwrap();
     assert_eq!((services.total, services.running), (1, 0));
-    let port = start(&workspace, web().publish((other, 8080))).await;
+    let port = start(&store, &workspace, web().publish((other, 8080))).await;
     assert_eq!(port, other);
 
     // And so they are when it ends by itself.

@@ -61,13 +61,14 @@ async fn carry_out(workspaces: &Workspaces, command: &str) -> Result<(), Error> 
     }
 }
 
-struct Program {
+/// Another program, which changes the workspace `it`.
+pub(crate) struct Program {
     process: Child,
     lines: Lines<BufReader<ChildStdout>>,
 }
 
 impl Program {
-    fn new(folder: &Path) -> Self {
+    pub(crate) fn new(folder: &Path) -> Self {
         let mut process = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", OBEY, "--nocapture"])
             .env(FOLDER, folder)
@@ -82,6 +83,14 @@ impl Program {
     fn begin(&mut self, command: &str) {
         let mut stdin = self.process.stdin.as_ref().unwrap();
         writeln!(stdin, "{command}").unwrap();
+    }
+
+    /// Has it carry out commands, one after the other.
+    pub(crate) fn carry_out(&mut self, commands: &[&str]) {
+        for command in commands {
+            self.begin(command);
+            assert_eq!(self.outcome(), "ok", "{command}");
+        }
     }
 
     fn outcome(&mut self) -> String {
