@@ -141,6 +141,7 @@ impl Workspace {
         let folder = self.folder();
         let is_owned = folder.is_owned();
         if is_owned {
+            // First: whoever pauses it for want of use looks at this last.
             folder.touch();
         }
         let record = folder.read()?.ok_or_else(|| self.not_found())?;

@@ -236,8 +236,7 @@ impl Workspace {
     pub(super) async fn pause_if_idle(&self) -> Result<(), Error> {
         let locked = self.lock().await?;
         // Somebody may have used it meanwhile.
-        let is_idle = deadlines::due_now(&locked.folder) == Some(Ok(Due::Pause));
-        match is_idle && locked.state() == WorkspaceState::Running {
+        match is_idle(&locked) && locked.state() == WorkspaceState::Running {
             true => self.pause_locked(locked, true).await,
             false => Ok(()),
         }
@@ -257,6 +256,11 @@ impl Workspace {
             services: services.total,
             ports,
         })?;
+        // Who uses it from now on sees that it is being paused, and waits.
+        if is_automatic && !is_idle(&locked) {
+            locked.clear_next_pause();
+            return Ok(());
+        }
         if let Err(error) = save(&vm, &locked).await {
             locked.clear_next_pause();
             return Err(error);
@@ -406,6 +410,11 @@ impl Workspace {
             needed,
         }
     }
+}
+
+/// Returns whether nobody has used a workspace for so long that it is to be paused.
+fn is_idle(locked: &Locked) -> bool {
+    deadlines::due_now(&locked.folder) == Some(Ok(Due::Pause))
 }
 
 /// Returns whether an error says that a VM has ended.
