@@ -457,7 +457,7 @@ impl Folder {
         if record.run.is_some() {
             self.end_run(record, OWNER_DIED);
             // If there is no room for it now, the next one finds out again.
-            if let Err(error) = self.write(record) {
+            if let Err(error) = self.write_end(record) {
                 let error = error.with_causes();
                 tracing::warn!(
                     error,

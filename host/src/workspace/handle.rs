@@ -293,8 +293,11 @@ impl Workspace {
             }
         }
         let Some(vm) = self.attach().await? else {
-            // Its program records that.
-            return locked.wait_for_owner().await;
+            locked.wait_for_owner().await?;
+            // Its program would record how, and only after this has returned.
+            locked.record.ended("it ended before it could be stopped");
+            locked.write_end();
+            return Ok(());
         };
         // It must be possible to stop it, also if the disk of the host is full.
         if let Err(error) = locked.mark_ending() {
