@@ -466,6 +466,8 @@ impl Folder {
                 );
             }
         }
+        // There may be none.
+        let _ = self.give_room_back();
         if let Some(next) = record.next_top.take() {
             if self.layer(next).exists() {
                 // The VM may have written to it.

@@ -192,6 +192,9 @@ fn record_end(folder: &Folder, run: &RunRecord, end: VmEnd) -> Result<(), Error>
     if record.run.as_ref().is_some_and(|it| it.began == run.began) {
         folder.end_run(&mut record, &end.reason.to_string());
         folder.write_end(&record)?;
+    } else if record.run.is_none() {
+        // Whoever has paused or stopped it has written that.
+        let _ = folder.give_room_back();
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Room on the disk of the host that is set aside for a workspace that runs, so that how it
 //! has ended can be recorded when that disk is full.
 
-use std::fs;
+use std::{fs, io};
 
 use super::{folder::Folder, record::Record};
 use crate::error::Error;
@@ -29,10 +29,15 @@ impl Folder {
     /// Writes a record that says how its VM has ended. If there is no room for it, it gets
     /// the one that was set aside.
     pub(super) fn write_end(&self, record: &Record) -> Result<(), Error> {
-        self.write(record)
-            .or_else(|error| match fs::remove_file(self.path().join(SPARE)) {
-                Ok(()) => self.write(record),
-                Err(_) => Err(error),
-            })
+        let written = self.write(record);
+        match self.give_room_back() {
+            Ok(()) => written.or_else(|_| self.write(record)),
+            Err(_) => written,
+        }
+    }
+
+    /// Gives back what was set aside, because nothing runs any more.
+    pub(super) fn give_room_back(&self) -> io::Result<()> {
+        fs::remove_file(self.path().join(SPARE))
     }
 }
