@@ -69,7 +69,10 @@ async fn start_cold(locked: &Locked) -> Result<Vm, Error> {
 /// of the template, and the baseline, unless it is yet to be seeded.
 async fn start_warm(locked: &mut Locked, plain: VmBuilder, is_seeded: bool) -> Result<Vm, Error> {
     let user = locked.record.specification.user.clone();
-    let key = format!("{WORKSPACE} of {}", user.as_deref().unwrap_or("root"));
+    let key = match &user {
+        Some(user) => format!("{WORKSPACE} of {user}"),
+        None => WORKSPACE.to_owned(),
+    };
     let template = Template::builder(plain).prepare(key, move |vm| {
         let user = user.clone();
         async move {
