@@ -38,10 +38,18 @@ async fn an_allowed_name_is_reached_and_its_neighbour_is_not() {
     assert_eq!(status.policy, "egress");
     assert_eq!(status.allow, [format!("web.test:{port}")]);
     assert!(status.totals.sent > 0 && status.totals.received > 6);
-    // More if the resolver of the guest asked again before it had its answer.
-    assert!(status.totals.denials >= 2, "{:?}", status.totals);
     let mut log = vm.network_log().await.unwrap();
     let recent = log.take_recent();
+    let denied = recent.iter().filter_map(|event| match event {
+        NetworkEvent::Decided(decision) if decision.is_denied() => Some(decision),
+        _ => None,
+    });
+    let denied: Vec<_> = denied.map(|decision| decision.wanted.to_string()).collect();
+    assert_eq!(status.totals.denials, denied.len() as u64);
+    // On a busy machine the resolver of the guest asks again before it has its answer.
+    let (last, names) = denied.split_last().unwrap();
+    assert_eq!(last, "web.test:1");
+    assert!(!names.is_empty() && names.iter().all(|name| name == "other.test"));
     let allowed = recent.iter().find_map(|event| match event {
         NetworkEvent::Decided(decision) if !decision.is_denied() => Some(decision),
         _ => None,
