@@ -75,6 +75,7 @@ pub mod port;
 mod process;
 mod processor;
 mod random;
+mod redaction;
 mod result_budget;
 mod run_folder;
 pub mod service;

@@ -44,7 +44,7 @@ mod query_status;
 mod reader;
 mod record;
 mod record_thread;
-mod redaction;
+
 mod reply;
 mod screen;
 mod sequence;
@@ -54,6 +54,7 @@ mod status;
 mod terminals;
 mod transcript;
 mod tty_state;
+mod typed_secrets;
 mod wait;
 
 pub use exchange::Exchange;

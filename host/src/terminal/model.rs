@@ -8,11 +8,15 @@ use super::{
     TerminalOptions, TerminalSize,
     plain_text::PlainTextFilter,
     record::{CastInfo, write_asciicast},
-    redaction::{MASK, Redacted, Redactor, ScanMode},
     screen::Emulator,
     transcript::Transcript,
+    typed_secrets::TypedSecrets,
 };
-use crate::{process::Exit, session::LinkError};
+use crate::{
+    process::Exit,
+    redaction::{MASK, Redacted, Redactor, ScanMode, Thoroughness},
+    session::LinkError,
+};
 
 /// The state of a terminal in this program, from which all views are made.
 pub(super) struct Model {
@@ -24,6 +28,7 @@ pub(super) struct Model {
     pub(super) reply_offset: u64,
     /// The state of the plain text at [`reply_offset`](Self::reply_offset).
     pub(super) plain_text: PlainTextFilter,
+    secrets: TypedSecrets,
     redactor: Redactor,
     /// How often output was masked after it was stored.
     pub(super) late_mask_count: u64,
@@ -53,6 +58,7 @@ impl Model {
         }
         let mut transcript = Transcript::new(options.transcript, offset);
         transcript.resized(size, Duration::ZERO);
+        let secrets = TypedSecrets::default();
         Self {
             emulator,
             transcript,
@@ -60,7 +66,8 @@ impl Model {
             prompt: options.prompt.clone(),
             reply_offset: offset,
             plain_text: PlainTextFilter::new(),
-            redactor: Redactor::new(offset),
+            redactor: Redactor::new(secrets.set(), offset, Thoroughness::Thorough),
+            secrets,
             late_mask_count: 0,
             began: Instant::now(),
             last_output: None,
@@ -150,12 +157,16 @@ impl Model {
         self.note_input();
         // Adding a secret may drop the oldest one.
         self.mask_screen(ScanMode::Exact);
-        self.redactor.hide(secret);
+        if self.secrets.add(secret) {
+            self.redactor.replace_secrets(self.secrets.set());
+        }
     }
 
     /// Records that something is typed.
     pub(super) fn note_input(&mut self) {
-        self.redactor.forget_short_secrets();
+        if self.secrets.forget_short() {
+            self.redactor.replace_secrets(self.secrets.set());
+        }
         self.last_input = Some(Instant::now());
     }
 

@@ -8,11 +8,11 @@ use vmcell_wire::{
 
 use super::{
     model::{EndReason, Model},
-    redaction::Redacted,
     shared::Shared,
 };
 use crate::{
     process::Exit,
+    redaction::Redacted,
     session::{LinkError, Stream, StreamEvent},
     vm::Vm,
 };

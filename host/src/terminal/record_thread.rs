@@ -11,11 +11,11 @@ use super::{
     Prompt, Status, TerminalSize,
     model::EndReason,
     record::{Interaction, RecordError, Recorder, Session},
-    redaction::{MASK, Redacted},
 };
 use crate::{
     error::Error,
     process::{Cause, ProcessInfo},
+    redaction::{MASK, Redacted},
 };
 
 /// Records a session in a thread of its own, since disk writes block.

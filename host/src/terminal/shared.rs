@@ -6,8 +6,8 @@ use tokio::sync::{mpsc, watch};
 use super::{
     model::{EndReason, Model},
     record_thread::RecordThread,
-    redaction::Redacted,
 };
+use crate::redaction::Redacted;
 
 /// The state that the handles of a terminal share with its reader.
 pub(super) struct Shared {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use zeroize::Zeroizing;
 
 use super::{display::Display, emulator::Emulator, grid::Grid, scrollback::Scrollback};
-use crate::terminal::redaction::{MASK, ScanMode, SecretScan};
+use crate::redaction::{MASK, ScanMode, SecretScan};
 
 /// Lines that are searched again, since a secret may begin in them.
 const OVERLAP_LINES: usize = 64;

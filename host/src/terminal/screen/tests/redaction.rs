@@ -1,18 +1,17 @@
 //! Masking of secrets on a screen.
 
 use super::emulate;
-use crate::terminal::{
-    redaction::{Redactor, ScanMode},
-    screen::Emulator,
+use crate::{
+    redaction::{ScanMode, SecretSet},
+    terminal::screen::Emulator,
 };
 
 const COMPLETED: ScanMode = ScanMode::Completed { lines: 100 };
 
 /// Returns the scrollback and the screen after secrets were masked.
 fn masked(mut emulator: Emulator, secret: &str, kind: ScanMode) -> String {
-    let mut redactor = Redactor::new(0);
-    redactor.hide(secret.as_bytes());
-    emulator.redact(&redactor.scan(kind).unwrap());
+    let secrets = SecretSet::new([], [secret.as_bytes()]);
+    emulator.redact(&secrets.scan(kind).unwrap());
     let mut lines = emulator.scrollback(1000);
     lines.push(emulator.text());
     lines.join("\n")
@@ -62,9 +61,8 @@ fn wide_and_accented_letters_are_masked_whole() {
 fn both_screens_and_titles_are_searched() {
     let mut emulator = emulate(20, 3, "main hunter2\x1b]0;it is hunter2\x07\x1b[22;0t");
     emulator.feed(b"\x1b[?1049h\x1b[Halternate hunter2");
-    let mut redactor = Redactor::new(0);
-    redactor.hide(b"hunter2");
-    emulator.redact(&redactor.scan(ScanMode::Exact).unwrap());
+    let secrets = SecretSet::new([], [&b"hunter2"[..]]);
+    emulator.redact(&secrets.scan(ScanMode::Exact).unwrap());
     let screen = emulator.screen();
     assert_eq!(screen.text(), "alternate *******");
     assert_eq!(screen.title, "it is *******");

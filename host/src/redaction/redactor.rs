@@ -1,28 +1,14 @@
-//! Masks secrets in terminal output.
-//!
-//! ```text
-//!  bytes ──> Redactor ──> shown: to the transcript, the screen, the records
-//!               │           and all followers
-//!               ├──────> held back, until the next bytes decide or a timeout
-//!               └──────> late: a secret is complete whose beginning was shown;
-//!                          the stored copies of that are masked in place
-//! ```
-//!
-//! Each byte of a secret is replaced by an asterisk, so offsets do not change.
-
-mod scan;
-mod secret;
-#[cfg(test)]
-mod tests;
-
-use std::{collections::VecDeque, fmt, ops::Range};
+use std::{collections::VecDeque, fmt, ops::Range, sync::Arc};
 
 use bytes::Bytes;
 use vmcell_tree::escape::{Token, Tokenizer};
 use zeroize::Zeroizing;
 
-pub(crate) use scan::{ScanMode, SecretScan};
-use secret::Secret;
+use super::{
+    automaton::{START, State},
+    scan::{ScanMode, SecretScan},
+    secret_set::{MIN_LENGTH, SecretSet},
+};
 
 /// Masks every secret in a stream of bytes.
 ///
@@ -31,18 +17,31 @@ use secret::Secret;
 /// after a release: if the rest of the secret comes later,
 /// [`Redacted::late_masks`] reports what has to be masked.
 ///
-/// Secrets are zeroed when the redactor is dropped.
+/// Two streams are searched: all bytes, and the visible bytes only, so that line ends and
+/// control sequences between the letters of a secret are ignored.
 pub(crate) struct Redactor {
-    /// Not empty, the newest last.
-    secrets: Vec<Secret>,
-    /// Bytes that can start a match (the first ones of secrets), and ESC.
-    start_bytes: [bool; 256],
+    secrets: Arc<SecretSet>,
+    thoroughness: Thoroughness,
     tokenizer: Tokenizer,
-    /// The offsets of the last visible bytes, as many as the longest secret has.
-    visible: VecDeque<u64>,
+    /// The state of the search in all bytes.
+    in_bytes: State,
+    /// The state of the search in the visible bytes.
+    in_visible: State,
+    /// The offsets of the last visible bytes, as many as the longest match has.
+    pub(super) visible: VecDeque<u64>,
     /// The offset of the first byte that was not returned.
     offset: u64,
-    held: Zeroizing<Vec<u8>>,
+    pub(super) held: Zeroizing<Vec<u8>>,
+}
+
+/// Where secrets are looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Thoroughness {
+    /// Everywhere, with anything between their letters that is not visible.
+    Thorough,
+    /// Where several of their bytes are together, or there are control sequences. Most of a
+    /// stream is passed over.
+    Fast,
 }
 
 /// The output of a redactor.
@@ -59,54 +58,41 @@ pub(crate) struct Redacted {
 /// Replaces each byte of a secret.
 pub(crate) const MASK: u8 = b'*';
 
-/// With more secrets, the oldest are dropped.
-const MAX_SECRETS: usize = 16;
-
-/// Of longer secrets only the beginning is masked. A terminal accepts no longer
-/// lines.
-const MAX_LENGTH: usize = 4096;
+/// Begins a control sequence.
+const ESCAPE: u8 = 0x1b;
 
 /// Limits the bytes that are held back, since any number of control sequences may
 /// stand within a secret.
-const MAX_HELD: usize = 16 * 1024;
+pub(super) const MAX_HELD: usize = 16 * 1024;
 
 impl Redactor {
     /// Creates a redactor for a stream whose next byte has this offset.
-    pub(crate) fn new(offset: u64) -> Self {
+    pub(crate) fn new(secrets: Arc<SecretSet>, offset: u64, thoroughness: Thoroughness) -> Self {
         Self {
-            secrets: Vec::new(),
-            start_bytes: [false; 256],
+            secrets,
+            thoroughness,
             tokenizer: Tokenizer::default(),
+            in_bytes: START,
+            in_visible: START,
             visible: VecDeque::new(),
             offset,
             held: Zeroizing::default(),
         }
     }
 
-    /// Masks a secret from now on. Line ends at its end are ignored.
-    pub(crate) fn hide(&mut self, secret: &[u8]) {
-        let end = secret
-            .iter()
-            .rposition(|byte| !matches!(byte, b'\r' | b'\n'))
-            .map_or(0, |last| last + 1);
-        let secret = &secret[..end.min(MAX_LENGTH)];
-        if secret.is_empty() {
-            return;
+    /// Masks these secrets from now on. What was held back for others stays held back.
+    pub(crate) fn replace_secrets(&mut self, secrets: Arc<SecretSet>) {
+        self.secrets = secrets;
+        self.restart();
+        // Their beginning may have arrived.
+        let held = Zeroizing::new(std::mem::take(&mut *self.held));
+        let tokenizer = std::mem::take(&mut self.tokenizer);
+        let mut found = Vec::new();
+        for (offset, byte) in (self.offset..).zip(held.iter()) {
+            self.match_byte(*byte, offset, &mut found);
         }
-        self.secrets.retain(|known| known.bytes() != secret);
-        if self.secrets.len() == MAX_SECRETS {
-            self.secrets.remove(0);
-        }
-        self.secrets.push(Secret::new(secret));
-        self.update_start_bytes();
-    }
-
-    /// Stops masking very short secrets, because something else is typed.
-    pub(crate) fn forget_short_secrets(&mut self) {
-        if self.secrets.iter().any(Secret::is_short) {
-            self.secrets.retain(|secret| !secret.is_short());
-            self.update_start_bytes();
-        }
+        self.tokenizer = tokenizer;
+        self.held = Zeroizing::new(masked(&held, self.offset, &found));
     }
 
     /// Returns whether bytes are held back.
@@ -130,7 +116,7 @@ impl Redactor {
         let end = offset.saturating_add(length(&bytes));
         let found = self.search(&bytes[known..], offset.saturating_add(known as u64));
         if !found.is_empty() {
-            bytes = masked(&bytes, offset, &found);
+            bytes = masked(&bytes, offset, &found).into();
         }
         let before = found.into_iter().filter(|range| range.start < offset);
         let late_masks: Vec<_> = before
@@ -170,12 +156,12 @@ impl Redactor {
     pub(crate) fn skip(&mut self, lost: u64) {
         self.offset = self.offset.saturating_add(lost);
         self.tokenizer = Tokenizer::default();
-        self.secrets.iter_mut().for_each(Secret::restart);
+        self.restart();
     }
 
     /// Returns a search for secrets in stored text, or `None` without secrets.
     pub(crate) fn scan(&self, mode: ScanMode) -> Option<SecretScan<'_>> {
-        (!self.secrets.is_empty()).then(|| SecretScan::new(&self.secrets, mode))
+        self.secrets.scan(mode)
     }
 
     /// Processes bytes. Returns the ranges of the secrets that they complete.
@@ -184,12 +170,31 @@ impl Redactor {
         if self.secrets.is_empty() {
             return found;
         }
+        let secrets = self.secrets.clone();
+        let filter = secrets.filter.as_ref().filter(|_| self.can_skip(bytes));
+        // Line ends may be within a match.
+        let reach = secrets.longest.saturating_mul(2);
+        let mut search_until = 0;
         let mut at = 0;
         while at < bytes.len() {
-            if self.is_idle() {
-                let next = bytes[at..]
-                    .iter()
-                    .position(|byte| self.start_bytes[usize::from(*byte)]);
+            let begun = self.partial_match_start(offset.saturating_add(at as u64));
+            let first = begun.map_or(Some(at as u64), |begun| begun.checked_sub(offset));
+            if let Some(filter) = filter
+                && at >= search_until
+                && let Some(first) = first
+            {
+                let seen = filter.find(bytes, usize::try_from(first).unwrap_or(at));
+                search_until = seen.map_or(bytes.len(), |seen| seen.saturating_add(reach));
+                // No match that begins before this is whole or may be continued.
+                let next = seen.unwrap_or(bytes.len()).saturating_sub(reach);
+                if next > at {
+                    self.restart();
+                    at = next;
+                }
+            }
+            if begun.is_none() && self.tokenizer.is_ground() {
+                let can_begin = |byte: &u8| *byte == ESCAPE || secrets.can_begin_with(*byte);
+                let next = bytes[at..].iter().position(can_begin);
                 at = next.map_or(bytes.len(), |next| at + next);
             }
             if let Some(byte) = bytes.get(at) {
@@ -200,33 +205,43 @@ impl Redactor {
         found
     }
 
-    /// Returns whether no match is in progress, outside of control sequences.
-    fn is_idle(&self) -> bool {
-        let mut secrets = self.secrets.iter();
-        self.tokenizer.is_ground()
-            && secrets.all(|secret| secret.matched_bytes == 0 && secret.matched_visible == 0)
+    /// Returns whether there is nothing between visible letters but line ends.
+    fn can_skip(&self, bytes: &[u8]) -> bool {
+        self.thoroughness == Thoroughness::Fast
+            && self.tokenizer.is_ground()
+            && !bytes.contains(&ESCAPE)
+    }
+
+    /// Discards partial matches.
+    fn restart(&mut self) {
+        (self.in_bytes, self.in_visible) = (START, START);
+        self.visible.clear();
     }
 
     fn match_byte(&mut self, byte: u8, offset: u64, found: &mut Vec<Range<u64>>) {
-        let is_visible = self.tokenizer.step(byte) == Token::Text;
-        if is_visible {
-            let longest = self.secrets.iter().map(Secret::length).max();
-            while self.visible.len() >= longest.unwrap_or(0).max(1) {
-                self.visible.pop_front();
-            }
-            self.visible.push_back(offset);
-        }
+        let Self {
+            secrets, visible, ..
+        } = self;
+        let automaton = &secrets.automaton;
         let end = offset.saturating_add(1);
-        for secret in &mut self.secrets {
-            let length = secret.length();
-            if secret.feed(byte) {
-                push_merged(found, end.saturating_sub(length as u64)..end);
-            }
-            if is_visible && secret.feed_visible(byte) {
-                let first = self.visible.len().saturating_sub(length);
-                for offset in self.visible.range(first..) {
-                    push_merged(found, *offset..offset.saturating_add(1));
-                }
+        self.in_bytes = automaton.step(self.in_bytes, byte);
+        let matched = automaton.matched(self.in_bytes);
+        if matched > 0 {
+            push_merged(found, end.saturating_sub(matched as u64)..end);
+        }
+        if self.tokenizer.step(byte) != Token::Text {
+            return;
+        }
+        if visible.len() >= secrets.longest {
+            visible.pop_front();
+        }
+        visible.push_back(offset);
+        self.in_visible = automaton.step(self.in_visible, byte);
+        let matched = automaton.matched(self.in_visible);
+        if matched >= MIN_LENGTH {
+            let first = visible.len().saturating_sub(matched);
+            for offset in visible.range(first..) {
+                push_merged(found, *offset..offset.saturating_add(1));
             }
         }
     }
@@ -234,27 +249,14 @@ impl Redactor {
     /// Returns the offset of the earliest partial match. `end` is the offset of
     /// the next byte.
     fn partial_match_start(&self, end: u64) -> Option<u64> {
-        let starts = self.secrets.iter().flat_map(|secret| {
-            let in_bytes =
-                (secret.matched_bytes > 0).then(|| end.saturating_sub(secret.matched_bytes as u64));
-            let first = self.visible.len().checked_sub(secret.matched_visible);
-            let first = first.filter(|_| secret.matched_visible > 0);
-            let in_visible = first.and_then(|first| self.visible.get(first).copied());
-            [in_bytes, in_visible].into_iter().flatten()
-        });
-        starts.min()
-    }
-
-    fn update_start_bytes(&mut self) {
-        self.start_bytes = [false; 256];
-        self.start_bytes[usize::from(b'\x1b')] = true;
-        for first in self
-            .secrets
-            .iter()
-            .filter_map(|secret| secret.bytes().first())
-        {
-            self.start_bytes[usize::from(*first)] = true;
-        }
+        let automaton = &self.secrets.automaton;
+        let in_bytes = automaton.unfinished(self.in_bytes);
+        let in_bytes = (in_bytes > 0).then(|| end.saturating_sub(in_bytes as u64));
+        let in_visible = automaton.unfinished(self.in_visible);
+        let first = self.visible.len().checked_sub(in_visible);
+        let first = first.filter(|_| in_visible > 0);
+        let in_visible = first.and_then(|first| self.visible.get(first).copied());
+        in_bytes.into_iter().chain(in_visible).min()
     }
 }
 
@@ -269,7 +271,7 @@ fn push_merged(ranges: &mut Vec<Range<u64>>, range: Range<u64>) {
 }
 
 /// Returns the bytes with ranges masked. `offset` is that of the first byte.
-fn masked(bytes: &[u8], offset: u64, ranges: &[Range<u64>]) -> Bytes {
+fn masked(bytes: &[u8], offset: u64, ranges: &[Range<u64>]) -> Vec<u8> {
     let mut masked = bytes.to_vec();
     let index = |at: u64| {
         let at = usize::try_from(at.saturating_sub(offset));
@@ -278,7 +280,7 @@ fn masked(bytes: &[u8], offset: u64, ranges: &[Range<u64>]) -> Bytes {
     for range in ranges {
         masked[index(range.start)..index(range.end)].fill(MASK);
     }
-    masked.into()
+    masked
 }
 
 fn length(bytes: &[u8]) -> u64 {
@@ -288,7 +290,7 @@ fn length(bytes: &[u8]) -> u64 {
 impl fmt::Debug for Redactor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Redactor")
-            .field("secrets", &self.secrets.len())
+            .field("secrets", &self.secrets)
             .finish_non_exhaustive()
     }
 }

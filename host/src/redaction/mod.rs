@@ -1,0 +1,28 @@
+//! Masks secrets in what comes from a guest.
+//!
+//! ```text
+//!  bytes ──> Redactor ──> shown: to whoever reads them, and what is kept of them
+//!               │
+//!               ├──────> held back, until the next bytes decide or a timeout
+//!               └──────> late: a secret is complete whose beginning was shown;
+//!                          the stored copies of that are masked in place
+//! ```
+//!
+//! Each byte of a secret is replaced by an asterisk, so offsets do not change.
+//!
+//! A secret is a [`SecretSet`]'s value, or one of its usual [`encodings`]. All of them are
+//! found by one [automaton](automaton::Automaton), and most bytes do not even reach that,
+//! because a [filter](filter::Filter) finds that there is nothing of a secret.
+
+mod automaton;
+mod encodings;
+mod filter;
+mod redactor;
+mod scan;
+mod secret_set;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use redactor::{MASK, Redacted, Redactor, Thoroughness};
+pub(crate) use scan::{ScanMode, SecretScan};
+pub(crate) use secret_set::SecretSet;
