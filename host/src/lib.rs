@@ -78,6 +78,7 @@ mod random;
 mod redaction;
 mod result_budget;
 mod run_folder;
+pub mod secret;
 pub mod service;
 mod session;
 pub mod snapshot;

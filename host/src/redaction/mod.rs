@@ -19,10 +19,12 @@ mod encodings;
 mod filter;
 mod redactor;
 mod scan;
+mod search;
 mod secret_set;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use redactor::{MASK, Redacted, Redactor, Thoroughness};
+pub(crate) use redactor::{MASK, Redacted, Redactor};
 pub(crate) use scan::{ScanMode, SecretScan};
+pub(crate) use search::{SecretSearch, Thoroughness};
 pub(crate) use secret_set::SecretSet;

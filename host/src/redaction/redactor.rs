@@ -1,13 +1,12 @@
-use std::{collections::VecDeque, fmt, ops::Range, sync::Arc};
+use std::{fmt, ops::Range, sync::Arc};
 
 use bytes::Bytes;
-use vmcell_tree::escape::{Token, Tokenizer};
 use zeroize::Zeroizing;
 
 use super::{
-    automaton::{START, State},
     scan::{ScanMode, SecretScan},
-    secret_set::{MIN_LENGTH, SecretSet},
+    search::{SecretSearch, Thoroughness},
+    secret_set::SecretSet,
 };
 
 /// Masks every secret in a stream of bytes.
@@ -16,32 +15,11 @@ use super::{
 /// until the next bytes decide, or until [`Redactor::release`]. A match continues
 /// after a release: if the rest of the secret comes later,
 /// [`Redacted::late_masks`] reports what has to be masked.
-///
-/// Two streams are searched: all bytes, and the visible bytes only, so that line ends and
-/// control sequences between the letters of a secret are ignored.
 pub(crate) struct Redactor {
-    secrets: Arc<SecretSet>,
-    thoroughness: Thoroughness,
-    tokenizer: Tokenizer,
-    /// The state of the search in all bytes.
-    in_bytes: State,
-    /// The state of the search in the visible bytes.
-    in_visible: State,
-    /// The offsets of the last visible bytes, as many as the longest match has.
-    pub(super) visible: VecDeque<u64>,
+    pub(super) search: SecretSearch,
     /// The offset of the first byte that was not returned.
     offset: u64,
     pub(super) held: Zeroizing<Vec<u8>>,
-}
-
-/// Where secrets are looked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Thoroughness {
-    /// Everywhere, with anything between their letters that is not visible.
-    Thorough,
-    /// Where several of their bytes are together, or there are control sequences. Most of a
-    /// stream is passed over.
-    Fast,
 }
 
 /// The output of a redactor.
@@ -58,9 +36,6 @@ pub(crate) struct Redacted {
 /// Replaces each byte of a secret.
 pub(crate) const MASK: u8 = b'*';
 
-/// Begins a control sequence.
-const ESCAPE: u8 = 0x1b;
-
 /// Limits the bytes that are held back, since any number of control sequences may
 /// stand within a secret.
 pub(super) const MAX_HELD: usize = 16 * 1024;
@@ -69,30 +44,17 @@ impl Redactor {
     /// Creates a redactor for a stream whose next byte has this offset.
     pub(crate) fn new(secrets: Arc<SecretSet>, offset: u64, thoroughness: Thoroughness) -> Self {
         Self {
-            secrets,
-            thoroughness,
-            tokenizer: Tokenizer::default(),
-            in_bytes: START,
-            in_visible: START,
-            visible: VecDeque::new(),
+            search: SecretSearch::new(secrets, thoroughness),
             offset,
             held: Zeroizing::default(),
         }
     }
 
-    /// Masks these secrets from now on. What was held back for others stays held back.
+    /// Masks these secrets from now on.
     pub(crate) fn replace_secrets(&mut self, secrets: Arc<SecretSet>) {
-        self.secrets = secrets;
-        self.restart();
-        // Their beginning may have arrived.
-        let held = Zeroizing::new(std::mem::take(&mut *self.held));
-        let tokenizer = std::mem::take(&mut self.tokenizer);
-        let mut found = Vec::new();
-        for (offset, byte) in (self.offset..).zip(held.iter()) {
-            self.match_byte(*byte, offset, &mut found);
-        }
-        self.tokenizer = tokenizer;
-        self.held = Zeroizing::new(masked(&held, self.offset, &found));
+        let held = &self.held;
+        let found = self.search.replace_secrets(secrets, held, self.offset);
+        self.held = Zeroizing::new(masked(held, self.offset, &found));
     }
 
     /// Returns whether bytes are held back.
@@ -114,7 +76,9 @@ impl Redactor {
         };
         let offset = self.offset;
         let end = offset.saturating_add(length(&bytes));
-        let found = self.search(&bytes[known..], offset.saturating_add(known as u64));
+        let found = self
+            .search
+            .search(&bytes[known..], offset.saturating_add(known as u64));
         if !found.is_empty() {
             bytes = masked(&bytes, offset, &found).into();
         }
@@ -122,7 +86,7 @@ impl Redactor {
         let late_masks: Vec<_> = before
             .map(|range| range.start..range.end.min(offset))
             .collect();
-        let hold_from = match self.partial_match_start(end) {
+        let hold_from = match self.search.partial_match_start(end) {
             // To mask a late secret on the screen, all its letters must be there.
             Some(start) if late_masks.is_empty() => start.max(offset),
             _ => end,
@@ -155,118 +119,12 @@ impl Redactor {
     /// Skips lost bytes. No bytes may be held back.
     pub(crate) fn skip(&mut self, lost: u64) {
         self.offset = self.offset.saturating_add(lost);
-        self.tokenizer = Tokenizer::default();
-        self.restart();
+        self.search.restart();
     }
 
     /// Returns a search for secrets in stored text, or `None` without secrets.
     pub(crate) fn scan(&self, mode: ScanMode) -> Option<SecretScan<'_>> {
-        self.secrets.scan(mode)
-    }
-
-    /// Processes bytes. Returns the ranges of the secrets that they complete.
-    fn search(&mut self, bytes: &[u8], offset: u64) -> Vec<Range<u64>> {
-        let mut found = Vec::new();
-        if self.secrets.is_empty() {
-            return found;
-        }
-        let secrets = self.secrets.clone();
-        let filter = secrets.filter.as_ref().filter(|_| self.can_skip(bytes));
-        // Line ends may be within a match.
-        let reach = secrets.longest.saturating_mul(2);
-        let mut search_until = 0;
-        let mut at = 0;
-        while at < bytes.len() {
-            let begun = self.partial_match_start(offset.saturating_add(at as u64));
-            let first = begun.map_or(Some(at as u64), |begun| begun.checked_sub(offset));
-            if let Some(filter) = filter
-                && at >= search_until
-                && let Some(first) = first
-            {
-                let seen = filter.find(bytes, usize::try_from(first).unwrap_or(at));
-                search_until = seen.map_or(bytes.len(), |seen| seen.saturating_add(reach));
-                // No match that begins before this is whole or may be continued.
-                let next = seen.unwrap_or(bytes.len()).saturating_sub(reach);
-                if next > at {
-                    self.restart();
-                    at = next;
-                }
-            }
-            if begun.is_none() && self.tokenizer.is_ground() {
-                let can_begin = |byte: &u8| *byte == ESCAPE || secrets.can_begin_with(*byte);
-                let next = bytes[at..].iter().position(can_begin);
-                at = next.map_or(bytes.len(), |next| at + next);
-            }
-            if let Some(byte) = bytes.get(at) {
-                self.match_byte(*byte, offset.saturating_add(at as u64), &mut found);
-            }
-            at += 1;
-        }
-        found
-    }
-
-    /// Returns whether there is nothing between visible letters but line ends.
-    fn can_skip(&self, bytes: &[u8]) -> bool {
-        self.thoroughness == Thoroughness::Fast
-            && self.tokenizer.is_ground()
-            && !bytes.contains(&ESCAPE)
-    }
-
-    /// Discards partial matches.
-    fn restart(&mut self) {
-        (self.in_bytes, self.in_visible) = (START, START);
-        self.visible.clear();
-    }
-
-    fn match_byte(&mut self, byte: u8, offset: u64, found: &mut Vec<Range<u64>>) {
-        let Self {
-            secrets, visible, ..
-        } = self;
-        let automaton = &secrets.automaton;
-        let end = offset.saturating_add(1);
-        self.in_bytes = automaton.step(self.in_bytes, byte);
-        let matched = automaton.matched(self.in_bytes);
-        if matched > 0 {
-            push_merged(found, end.saturating_sub(matched as u64)..end);
-        }
-        if self.tokenizer.step(byte) != Token::Text {
-            return;
-        }
-        if visible.len() >= secrets.longest {
-            visible.pop_front();
-        }
-        visible.push_back(offset);
-        self.in_visible = automaton.step(self.in_visible, byte);
-        let matched = automaton.matched(self.in_visible);
-        if matched >= MIN_LENGTH {
-            let first = visible.len().saturating_sub(matched);
-            for offset in visible.range(first..) {
-                push_merged(found, *offset..offset.saturating_add(1));
-            }
-        }
-    }
-
-    /// Returns the offset of the earliest partial match. `end` is the offset of
-    /// the next byte.
-    fn partial_match_start(&self, end: u64) -> Option<u64> {
-        let automaton = &self.secrets.automaton;
-        let in_bytes = automaton.unfinished(self.in_bytes);
-        let in_bytes = (in_bytes > 0).then(|| end.saturating_sub(in_bytes as u64));
-        let in_visible = automaton.unfinished(self.in_visible);
-        let first = self.visible.len().checked_sub(in_visible);
-        let first = first.filter(|_| in_visible > 0);
-        let in_visible = first.and_then(|first| self.visible.get(first).copied());
-        in_bytes.into_iter().chain(in_visible).min()
-    }
-}
-
-/// Appends a range, merged with the last one if they touch.
-fn push_merged(ranges: &mut Vec<Range<u64>>, range: Range<u64>) {
-    match ranges.last_mut() {
-        Some(last) if last.start <= range.start && range.start <= last.end => {
-            last.end = last.end.max(range.end);
-        }
-        _ => ranges.push(range),
+        self.search.secrets().scan(mode)
     }
 }
 
@@ -290,7 +148,7 @@ fn length(bytes: &[u8]) -> u64 {
 impl fmt::Debug for Redactor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Redactor")
-            .field("secrets", &self.secrets)
+            .field("secrets", self.search.secrets())
             .finish_non_exhaustive()
     }
 }

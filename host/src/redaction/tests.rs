@@ -129,7 +129,7 @@ fn controls_without_end_are_not_held_back_without_end() {
             .bytes
             .len();
         assert!(redactor.held.len() <= MAX_HELD);
-        assert!(redactor.visible.len() <= 7);
+        assert!(redactor.search.visible.len() <= 7);
     }
     assert!(kept > 300_000);
     let late = redactor.feed(Bytes::from("2")).late_masks;

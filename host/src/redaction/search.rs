@@ -1,0 +1,184 @@
+use std::{collections::VecDeque, ops::Range, sync::Arc};
+
+use vmcell_tree::escape::{Token, Tokenizer};
+
+use super::{
+    automaton::{START, State},
+    secret_set::{MIN_LENGTH, SecretSet},
+};
+
+/// A search for secrets in a stream of bytes.
+///
+/// Two streams are searched: all bytes, and the visible bytes only, so that line ends and
+/// control sequences between the letters of a secret are ignored.
+pub(crate) struct SecretSearch {
+    secrets: Arc<SecretSet>,
+    thoroughness: Thoroughness,
+    tokenizer: Tokenizer,
+    /// The state of the search in all bytes.
+    in_bytes: State,
+    /// The state of the search in the visible bytes.
+    in_visible: State,
+    /// The offsets of the last visible bytes, as many as the longest match has.
+    pub(super) visible: VecDeque<u64>,
+}
+
+/// Where secrets are looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Thoroughness {
+    /// Everywhere, with anything between their letters that is not visible.
+    Thorough,
+    /// Where several of their bytes are together, or there are control sequences. Most of a
+    /// stream is passed over.
+    Fast,
+}
+
+/// Begins a control sequence.
+const ESCAPE: u8 = 0x1b;
+
+impl SecretSearch {
+    pub(crate) fn new(secrets: Arc<SecretSet>, thoroughness: Thoroughness) -> Self {
+        Self {
+            secrets,
+            thoroughness,
+            tokenizer: Tokenizer::default(),
+            in_bytes: START,
+            in_visible: START,
+            visible: VecDeque::new(),
+        }
+    }
+
+    pub(crate) fn secrets(&self) -> &Arc<SecretSet> {
+        &self.secrets
+    }
+
+    /// Looks for these secrets from now on. `held` are the last bytes that were searched,
+    /// in which they may have begun, and `offset` is that of the first of them. Returns the
+    /// ranges of those that are in there.
+    pub(crate) fn replace_secrets(
+        &mut self,
+        secrets: Arc<SecretSet>,
+        held: &[u8],
+        offset: u64,
+    ) -> Vec<Range<u64>> {
+        self.secrets = secrets;
+        self.discard_partial();
+        let tokenizer = std::mem::take(&mut self.tokenizer);
+        let mut found = Vec::new();
+        for (offset, byte) in (offset..).zip(held) {
+            self.match_byte(*byte, offset, &mut found);
+        }
+        self.tokenizer = tokenizer;
+        found
+    }
+
+    /// Begins anew, because bytes are missing.
+    pub(crate) fn restart(&mut self) {
+        self.tokenizer = Tokenizer::default();
+        self.discard_partial();
+    }
+
+    /// Processes bytes. Returns the ranges of the secrets that they complete.
+    pub(crate) fn search(&mut self, bytes: &[u8], offset: u64) -> Vec<Range<u64>> {
+        let mut found = Vec::new();
+        if self.secrets.is_empty() {
+            return found;
+        }
+        let secrets = self.secrets.clone();
+        let filter = secrets.filter.as_ref().filter(|_| self.can_skip(bytes));
+        // Line ends may be within a match.
+        let reach = secrets.longest.saturating_mul(2);
+        let mut search_until = 0;
+        let mut at = 0;
+        while at < bytes.len() {
+            let begun = self.partial_match_start(offset.saturating_add(at as u64));
+            let first = begun.map_or(Some(at as u64), |begun| begun.checked_sub(offset));
+            if let Some(filter) = filter
+                && at >= search_until
+                && let Some(first) = first
+            {
+                let seen = filter.find(bytes, usize::try_from(first).unwrap_or(at));
+                search_until = seen.map_or(bytes.len(), |seen| seen.saturating_add(reach));
+                // No match that begins before this is whole or may be continued.
+                let next = seen.unwrap_or(bytes.len()).saturating_sub(reach);
+                if next > at {
+                    self.discard_partial();
+                    at = next;
+                }
+            }
+            if begun.is_none() && self.tokenizer.is_ground() {
+                let can_begin = |byte: &u8| *byte == ESCAPE || secrets.can_begin_with(*byte);
+                let next = bytes[at..].iter().position(can_begin);
+                at = next.map_or(bytes.len(), |next| at + next);
+            }
+            if let Some(byte) = bytes.get(at) {
+                self.match_byte(*byte, offset.saturating_add(at as u64), &mut found);
+            }
+            at += 1;
+        }
+        found
+    }
+
+    /// Returns whether there is nothing between visible letters but line ends.
+    fn can_skip(&self, bytes: &[u8]) -> bool {
+        self.thoroughness == Thoroughness::Fast
+            && self.tokenizer.is_ground()
+            && !bytes.contains(&ESCAPE)
+    }
+
+    fn discard_partial(&mut self) {
+        (self.in_bytes, self.in_visible) = (START, START);
+        self.visible.clear();
+    }
+
+    fn match_byte(&mut self, byte: u8, offset: u64, found: &mut Vec<Range<u64>>) {
+        let Self {
+            secrets, visible, ..
+        } = self;
+        let automaton = &secrets.automaton;
+        let end = offset.saturating_add(1);
+        self.in_bytes = automaton.step(self.in_bytes, byte);
+        let matched = automaton.matched(self.in_bytes);
+        if matched > 0 {
+            push_merged(found, end.saturating_sub(matched as u64)..end);
+        }
+        if self.tokenizer.step(byte) != Token::Text {
+            return;
+        }
+        if visible.len() >= secrets.longest {
+            visible.pop_front();
+        }
+        visible.push_back(offset);
+        self.in_visible = automaton.step(self.in_visible, byte);
+        let matched = automaton.matched(self.in_visible);
+        if matched >= MIN_LENGTH {
+            let first = visible.len().saturating_sub(matched);
+            for offset in visible.range(first..) {
+                push_merged(found, *offset..offset.saturating_add(1));
+            }
+        }
+    }
+
+    /// Returns the offset of the earliest partial match. `end` is the offset of
+    /// the next byte.
+    pub(crate) fn partial_match_start(&self, end: u64) -> Option<u64> {
+        let automaton = &self.secrets.automaton;
+        let in_bytes = automaton.unfinished(self.in_bytes);
+        let in_bytes = (in_bytes > 0).then(|| end.saturating_sub(in_bytes as u64));
+        let in_visible = automaton.unfinished(self.in_visible);
+        let first = self.visible.len().checked_sub(in_visible);
+        let first = first.filter(|_| in_visible > 0);
+        let in_visible = first.and_then(|first| self.visible.get(first).copied());
+        in_bytes.into_iter().chain(in_visible).min()
+    }
+}
+
+/// Appends a range, merged with the last one if they touch.
+fn push_merged(ranges: &mut Vec<Range<u64>>, range: Range<u64>) {
+    match ranges.last_mut() {
+        Some(last) if last.start <= range.start && range.start <= last.end => {
+            last.end = last.end.max(range.end);
+        }
+        _ => ranges.push(range),
+    }
+}

@@ -1,0 +1,29 @@
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Where the value of a secret comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum SecretSource {
+    /// The caller has named it.
+    Literal,
+    /// A file.
+    File,
+    /// An environment variable.
+    Environment,
+    /// A [provider](super::SecretProvider).
+    Provider,
+}
+
+impl fmt::Display for SecretSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Literal => "literal",
+            Self::File => "file",
+            Self::Environment => "environment",
+            Self::Provider => "provider",
+        })
+    }
+}
