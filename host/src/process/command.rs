@@ -13,7 +13,12 @@ use vmcell_wire::{
 };
 
 use super::{OverflowPolicy, Resource, shell};
-use crate::{error::Error, hex, random::random_bytes};
+use crate::{
+    error::Error,
+    hex,
+    random::random_bytes,
+    secret::{Secret, SecretValue},
+};
 
 /// A program to run in the guest: arguments, environment, user, limits and
 /// input.
@@ -46,6 +51,7 @@ pub struct Command {
     /// appended.
     is_shell_line: bool,
     env: BTreeMap<OsString, OsString>,
+    secrets: BTreeMap<OsString, Secret>,
     default_env: bool,
     current_dir: OsString,
     create_dir: bool,
@@ -103,6 +109,7 @@ impl Command {
             argv: argv.into_iter().map(Into::into).collect(),
             is_shell_line: false,
             env: BTreeMap::new(),
+            secrets: BTreeMap::new(),
             default_env: true,
             current_dir: OsString::new(),
             create_dir: false,
@@ -169,9 +176,17 @@ impl Command {
         self
     }
 
+    /// Grants it a [secret](crate::secret), as the environment variable `name`. Its value
+    /// is masked in all that programs of the VM print from then on.
+    pub fn secret_env(mut self, name: impl Into<OsString>, secret: &Secret) -> Self {
+        self.secrets.insert(name.into(), secret.clone());
+        self
+    }
+
     /// Removes a variable that was [set](Self::env).
     pub fn env_remove(mut self, name: impl AsRef<OsStr>) -> Self {
         self.env.remove(name.as_ref());
+        self.secrets.remove(name.as_ref());
         self
     }
 
@@ -425,6 +440,11 @@ impl Command {
         (argv, text(&self.current_dir), user)
     }
 
+    /// Returns the values of the secrets that it gets.
+    pub(crate) fn secret_values(&self) -> impl Iterator<Item = &SecretValue> {
+        self.secrets.values().map(Secret::value)
+    }
+
     /// Returns the program, for logs and errors.
     pub(crate) fn program(&self) -> String {
         let first = self.argv.first().map(|word| word.to_string_lossy());
@@ -452,7 +472,14 @@ impl Command {
 
     fn packed_env(&self) -> Result<PackedStringsBuf, Error> {
         let mut env = PackedStringsBuf::new();
-        for (name, value) in &self.env {
+        let secrets = self.secrets.iter();
+        let secrets = secrets.map(|(name, secret)| (name, OsStr::new(secret.value().expose())));
+        let variables = self
+            .env
+            .iter()
+            .filter(|(name, _)| !self.secrets.contains_key(*name));
+        let variables = variables.map(|(name, value)| (name, value.as_os_str()));
+        for (name, value) in variables.chain(secrets) {
             if name.is_empty() || name.as_bytes().contains(&b'=') {
                 let name = name.display();
                 return Err(invalid(format!("{name:?} cannot name a variable")));
@@ -474,6 +501,7 @@ impl fmt::Debug for Command {
             argv,
             is_shell_line,
             env,
+            secrets,
             default_env,
             current_dir,
             create_dir,
@@ -493,6 +521,7 @@ impl fmt::Debug for Command {
             .field("argv", argv)
             .field("is_shell_line", is_shell_line)
             .field("env", &env.keys())
+            .field("secrets", secrets)
             .field("default_env", default_env)
             .field("current_dir", current_dir)
             .field("create_dir", create_dir)

@@ -17,11 +17,13 @@
 //! the last handle is dropped.
 
 mod error;
+mod granted;
 mod provider;
 mod source;
 mod value;
 
 pub use error::SecretError;
+pub(crate) use granted::GrantedSecrets;
 pub use provider::SecretProvider;
 pub use source::SecretSource;
 pub use value::SecretValue;

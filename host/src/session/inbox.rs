@@ -1,9 +1,15 @@
-use std::collections::VecDeque;
+use std::{
+    collections::VecDeque,
+    fmt,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use bytes::{Bytes, BytesMut};
 use vmcell_wire::{Channel, Position, WireError, credit::ReceiveWindow, limits::MAX_GAPS};
 
-use super::WINDOW;
+use super::{WINDOW, output_mask::OutputMask};
+use crate::redaction::SecretSet;
 
 /// Bytes of one channel that have arrived and were not read yet.
 ///
@@ -15,7 +21,6 @@ use super::WINDOW;
 ///    |  read     |  buffer, gaps     |  to come
 ///    +-----------+-------------------+---------
 /// ```
-#[derive(Debug)]
 pub(super) struct Inbox {
     channel: Channel,
     buffer: BytesMut,
@@ -25,6 +30,14 @@ pub(super) struct Inbox {
     taken: u64,
     arrived: u64,
     ended: bool,
+    mask: Option<OutputMask>,
+}
+
+/// Whether anything can arrive after what has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum MayFollow {
+    Yes,
+    No,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +55,13 @@ pub(super) enum InboxItem {
     Gap(u64),
 }
 
+/// Prints no contents: the bytes may be secrets.
+impl fmt::Debug for Inbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Inbox").finish_non_exhaustive()
+    }
+}
+
 impl Inbox {
     pub(super) fn new(channel: Channel) -> Self {
         Self {
@@ -52,7 +72,21 @@ impl Inbox {
             taken: 0,
             arrived: 0,
             ended: false,
+            mask: None,
         }
+    }
+
+    /// Masks these secrets in what is read from now on.
+    pub(super) fn mask(&mut self, secrets: &Arc<SecretSet>) {
+        let (taken, buffer) = (self.taken, &mut self.buffer);
+        let new = || OutputMask::new(secrets.clone(), taken);
+        let mask = self.mask.get_or_insert_with(new);
+        mask.set_secrets(secrets, buffer, taken);
+    }
+
+    /// Returns how long bytes are still held back that may be the beginning of a secret.
+    pub(super) fn held_for(&self, now: Instant) -> Option<Duration> {
+        self.mask.as_ref()?.held_for(now)
     }
 
     /// Returns the offset of the next byte to read.
@@ -147,17 +181,34 @@ impl Inbox {
     }
 
     /// Takes up to `max` of the bytes, or the gap that comes first.
-    pub(super) fn take(&mut self, max: usize) -> Option<InboxItem> {
-        let mut count = self.buffer.len().min(max);
+    pub(super) fn take(&mut self, max: usize, more: MayFollow) -> Option<InboxItem> {
+        let mut count = self.buffer.len();
+        let mut more = match self.ended {
+            true => MayFollow::No,
+            false => more,
+        };
         if let Some(gap) = self.gaps.front() {
             if gap.at == self.taken {
                 let bytes = gap.bytes;
                 self.gaps.pop_front();
                 self.taken += bytes;
+                if let Some(mask) = &mut self.mask {
+                    mask.restart(self.taken);
+                }
                 return Some(InboxItem::Gap(bytes));
             }
             count = count.min(usize::try_from(gap.at - self.taken).unwrap_or(usize::MAX));
+            more = MayFollow::No;
         }
+        if let Some(mask) = &mut self.mask {
+            let bytes = &mut self.buffer[..count];
+            let readable = mask.apply(bytes, self.taken, Instant::now());
+            match more {
+                MayFollow::Yes => count = readable,
+                MayFollow::No => mask.release_all(bytes, self.taken),
+            }
+        }
+        let count = count.min(max);
         if count == 0 {
             return None;
         }

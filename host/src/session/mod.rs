@@ -24,6 +24,7 @@ mod inbox;
 mod link;
 mod outbox;
 mod outgoing;
+mod output_mask;
 mod pauses;
 mod reader;
 mod relay;
@@ -52,9 +53,12 @@ use tokio::{
 };
 use vmcell_wire::{Capabilities, Renew, Request, WireError, encode};
 
+use crate::secret::GrantedSecrets;
+
 use outgoing::{Epoch, Outgoing};
 use reader::Reader;
 use state::StreamState;
+use stream::HoldTimer;
 use supervisor::LinkSupervisor;
 use table::StreamTable;
 
@@ -107,6 +111,7 @@ struct Shared {
     received_bytes: AtomicU64,
     /// The traffic of those who only look at the VM.
     unnoticed: Mutex<LinkTraffic>,
+    secrets: GrantedSecrets,
 }
 
 /// Prints no contents: unsent bytes may be secrets, such as environments, input
@@ -200,6 +205,7 @@ impl Session {
             refuses_while_paused: AtomicBool::new(false),
             received_bytes: AtomicU64::new(0),
             unnoticed: Mutex::default(),
+            secrets: GrantedSecrets::default(),
         });
         let is_dialled = link.is_dialled();
         let supervisor = LinkSupervisor {
@@ -340,6 +346,7 @@ impl Session {
             id,
             state,
             shared: self.shared.clone(),
+            hold_timer: HoldTimer::default(),
         };
         // If the link failed since the check above, the stream may have missed
         // the error.
@@ -357,6 +364,11 @@ impl Session {
                 Err(error)
             }
         }
+    }
+
+    /// Returns the secrets that are masked in all that programs print.
+    pub(crate) fn secrets(&self) -> &GrantedSecrets {
+        &self.shared.secrets
     }
 
     /// Returns a receiver of the error that ends the session.

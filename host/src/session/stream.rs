@@ -1,10 +1,13 @@
 use std::{
     io,
+    pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
+    time::Duration,
 };
 
 use bytes::Bytes;
+use tokio::time::{Sleep, sleep};
 use vmcell_wire::{Channel, StreamId};
 
 use super::{LinkError, Shared, event::StreamEvent, state::StreamState};
@@ -15,6 +18,7 @@ pub(crate) struct Stream {
     pub(super) id: StreamId,
     pub(super) state: Arc<StreamState>,
     pub(super) shared: Arc<Shared>,
+    pub(super) hold_timer: HoldTimer,
 }
 
 /// One output of a stream. It does not keep the stream open. Dropping it discards
@@ -24,6 +28,27 @@ pub(crate) struct StreamOutput {
     channel: Channel,
     state: Arc<StreamState>,
     shared: Arc<Shared>,
+    hold_timer: HoldTimer,
+}
+
+/// Waits until output is not held back any more that may be the beginning of a secret.
+#[derive(Debug, Default)]
+pub(super) struct HoldTimer(Option<Pin<Box<Sleep>>>);
+
+impl HoldTimer {
+    /// Returns whether that is so now. `held_for` is how long it is held back, if any is.
+    fn poll(&mut self, context: &mut Context<'_>, held_for: Option<Duration>) -> Poll<()> {
+        let Some(time) = held_for else {
+            self.0 = None;
+            return Poll::Pending;
+        };
+        let timer = self.0.get_or_insert_with(|| Box::pin(sleep(time)));
+        let elapsed = timer.as_mut().poll(context);
+        if elapsed.is_ready() {
+            self.0 = None;
+        }
+        elapsed
+    }
 }
 
 /// The input of a stream. It does not keep the stream open.
@@ -47,13 +72,19 @@ impl Stream {
         &mut self,
         context: &mut Context<'_>,
     ) -> Poll<Result<StreamEvent, LinkError>> {
-        let mut inner = self.state.lock();
-        match inner.take_next(&self.shared) {
-            Some(event) => Poll::Ready(event),
-            None => {
-                inner.wakers().events = Some(context.waker().clone());
-                Poll::Pending
+        loop {
+            let mut inner = self.state.lock();
+            if let Some(event) = inner.take_next(&self.shared) {
+                return Poll::Ready(event);
             }
+            inner.wakers().events = Some(context.waker().clone());
+            let outputs = [Channel::Stdout, Channel::Stderr];
+            let held_for = outputs
+                .into_iter()
+                .filter_map(|it| inner.held_for(it))
+                .min();
+            drop(inner);
+            ready!(self.hold_timer.poll(context, held_for));
         }
     }
 
@@ -94,6 +125,7 @@ impl Stream {
             channel,
             state: self.state.clone(),
             shared: self.shared.clone(),
+            hold_timer: HoldTimer::default(),
         }
     }
 
@@ -139,20 +171,24 @@ impl StreamOutput {
         context: &mut Context<'_>,
         max: usize,
     ) -> Poll<Option<Result<StreamEvent, LinkError>>> {
-        let mut inner = self.state.lock();
-        if let Some(event) = inner.take_output(&self.shared, self.channel, max) {
-            return Poll::Ready(Some(Ok(event)));
+        loop {
+            let mut inner = self.state.lock();
+            if let Some(event) = inner.take_output(&self.shared, self.channel, max) {
+                return Poll::Ready(Some(Ok(event)));
+            }
+            if inner.output_is_over(self.channel) {
+                let complete = inner.output_has_ended(self.channel);
+                return Poll::Ready(inner.link_error().filter(|_| !complete).map(Err));
+            }
+            let slot = match self.channel {
+                Channel::Stderr => &mut inner.wakers().stderr,
+                _ => &mut inner.wakers().stdout,
+            };
+            *slot = Some(context.waker().clone());
+            let held_for = inner.held_for(self.channel);
+            drop(inner);
+            ready!(self.hold_timer.poll(context, held_for));
         }
-        if inner.output_is_over(self.channel) {
-            let complete = inner.output_has_ended(self.channel);
-            return Poll::Ready(inner.link_error().filter(|_| !complete).map(Err));
-        }
-        let slot = match self.channel {
-            Channel::Stderr => &mut inner.wakers().stderr,
-            _ => &mut inner.wakers().stdout,
-        };
-        *slot = Some(context.waker().clone());
-        Poll::Pending
     }
 }
 

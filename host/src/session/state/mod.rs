@@ -5,18 +5,19 @@ use std::{
     fmt,
     sync::{Mutex, MutexGuard, PoisonError},
     task::Waker,
+    time::{Duration, Instant},
 };
 
 use bytes::{BytesMut, buf::Limit};
 use vmcell_wire::{
     Channel, Event, FailureKind, Outcome, Outputs, Position, Request, StartEvent, StreamId,
-    WireError, encode, limits::MAX_PAYLOAD,
+    WireError, encode, limits::MAX_PAYLOAD, service::ServiceRequest, terminal::TerminalRequest,
 };
 
 use super::{
     LinkError, Shared,
     event::{Closing, Listed, StreamEvent},
-    inbox::{Inbox, InboxItem},
+    inbox::{Inbox, InboxItem, MayFollow},
     outbox::Outbox,
     outgoing::Epoch,
     reopening::{ListKey, Reopening},
@@ -51,6 +52,8 @@ pub(super) struct Inner {
     cancelled: bool,
     /// The outputs without a reader, which are discarded.
     discarding: Discarding,
+    /// Whether the outputs are what programs print.
+    prints: bool,
     /// The output to read next: they alternate, so that neither starves.
     next_output: Channel,
     closing: Option<Closing>,
@@ -139,6 +142,7 @@ impl StreamState {
             stdin: Outbox::new(input_window, stdin),
             cancelled: false,
             discarding: Discarding::default(),
+            prints: prints(request),
             next_output: Channel::Stdout,
             closing: None,
             link_error: None,
@@ -241,7 +245,7 @@ impl StreamState {
             inner.wakers.wake_output(channel);
             return Ok(());
         }
-        while let Some(taken) = inner.inbox(channel)?.take(usize::MAX) {
+        while let Some(taken) = inner.inbox(channel)?.take(usize::MAX, MayFollow::No) {
             inner.return_credit(shared, channel, &taken);
         }
         Ok(())
@@ -364,7 +368,16 @@ impl Inner {
         channel: Channel,
         max: usize,
     ) -> Option<StreamEvent> {
-        let taken = self.inbox(channel).ok()?.take(max)?;
+        let secrets = shared.secrets.set().filter(|_| self.prints);
+        let more = match self.is_over() || self.discards(channel) {
+            true => MayFollow::No,
+            false => MayFollow::Yes,
+        };
+        let inbox = self.inbox(channel).ok()?;
+        if let Some(secrets) = secrets {
+            inbox.mask(&secrets);
+        }
+        let taken = inbox.take(max, more)?;
         self.return_credit(shared, channel, &taken);
         Some(match taken {
             InboxItem::Bytes(bytes, _) => StreamEvent::Data(channel, bytes),
@@ -381,6 +394,15 @@ impl Inner {
             });
         }
         self.link_error.map(Err)
+    }
+
+    /// Returns how long an output is still held back that may be the beginning of a secret.
+    pub(super) fn held_for(&self, channel: Channel) -> Option<Duration> {
+        let inbox = match channel {
+            Channel::Stderr => &self.stderr,
+            _ => &self.stdout,
+        };
+        inbox.held_for(Instant::now())
     }
 
     pub(super) fn take_event(&mut self) -> Option<StreamEvent> {
@@ -527,4 +549,15 @@ impl Inner {
         }
         Err(WireError::Malformed)
     }
+}
+
+/// Returns whether the outputs of a stream are what programs print.
+fn prints(request: &Request<'_>) -> bool {
+    matches!(
+        request,
+        Request::Start(_)
+            | Request::Attach(_)
+            | Request::Terminal(TerminalRequest::Attach(_))
+            | Request::Service(ServiceRequest::ReadLog(_))
+    )
 }
