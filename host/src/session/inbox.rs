@@ -205,7 +205,7 @@ impl Inbox {
             let readable = mask.apply(bytes, self.taken, Instant::now());
             match more {
                 MayFollow::Yes => count = readable,
-                MayFollow::No => mask.release_all(bytes, self.taken),
+                MayFollow::No => mask.release(bytes, self.taken),
             }
         }
         let count = count.min(max);

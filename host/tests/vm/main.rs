@@ -32,6 +32,7 @@ mod pauses;
 mod ports;
 mod processes;
 mod resume;
+mod secrets;
 mod services;
 mod shared_memory;
 mod snapshots;
