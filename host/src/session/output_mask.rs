@@ -121,3 +121,111 @@ fn mask(bytes: &mut [u8], first: u64, ranges: &[std::ops::Range<u64>]) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn secrets(values: &[&str]) -> Arc<SecretSet> {
+        Arc::new(SecretSet::new(values.iter().map(|it| it.as_bytes()), []))
+    }
+
+    /// Bytes that have arrived, and what was read of them.
+    struct Output {
+        mask: OutputMask,
+        waiting: Vec<u8>,
+        read: Vec<u8>,
+    }
+
+    impl Output {
+        fn new(secrets: Arc<SecretSet>) -> Self {
+            Self {
+                mask: OutputMask::new(secrets, 0),
+                waiting: Vec::new(),
+                read: Vec::new(),
+            }
+        }
+
+        fn offset(&self) -> u64 {
+            self.read.len() as u64
+        }
+
+        fn take(&mut self, max: usize, now: Instant) {
+            let offset = self.offset();
+            let count = self.mask.apply(&mut self.waiting, offset, now).min(max);
+            self.read.extend(self.waiting.drain(..count));
+        }
+
+        fn finish(&mut self) -> String {
+            let offset = self.offset();
+            self.mask.apply(&mut self.waiting, offset, Instant::now());
+            self.mask.release(&mut self.waiting, offset);
+            self.read.append(&mut self.waiting);
+            String::from_utf8(std::mem::take(&mut self.read)).unwrap()
+        }
+    }
+
+    #[test]
+    fn a_beginning_is_held_back_for_a_while() {
+        let now = Instant::now();
+        for (text, first, later) in [
+            ("say hun", "say ", "say hun"),
+            // More than that is masked then.
+            ("say hunter2-hun", "say ", "say ***********"),
+        ] {
+            let mut output = Output::new(secrets(&["hunter2-hunter2"]));
+            output.waiting.extend(text.as_bytes());
+            output.take(100, now);
+            assert_eq!(output.read, first.as_bytes());
+            assert_eq!(output.mask.held_for(now), Some(HOLD_BACK_TIME));
+            output.take(100, now + HOLD_BACK_TIME);
+            assert_eq!(output.read, later.as_bytes());
+            assert_eq!(output.mask.held_for(now), None);
+        }
+    }
+
+    #[test]
+    fn a_secret_that_is_granted_later_is_masked_in_what_was_not_read() {
+        let mut output = Output::new(secrets(&["another-value"]));
+        output.waiting.extend(b"the token anoth");
+        output.take(4, Instant::now());
+        let set = secrets(&["another-value", "the token another", "token"]);
+        output.mask.set_secrets(&set, &mut output.waiting, 4);
+        output.waiting.extend(b"er way");
+        assert_eq!(output.finish(), "the ***** another way");
+    }
+
+    proptest! {
+        #[test]
+        fn however_it_arrives_and_is_read_secrets_are_masked(
+            pieces in prop::collection::vec(("[a-d]{0,20}", 0..4_u8), 0..12),
+            cut in 1..9_usize,
+            max in 1..20_usize,
+            waits in any::<bool>(),
+        ) {
+            const VALUE: &str = "abcdabcdabcd";
+            let mut output = Output::new(secrets(&[VALUE]));
+            let text: String = pieces.iter().map(|(text, kind)| match kind {
+                0 => VALUE,
+                _ => text,
+            }).collect();
+            let mut now = Instant::now();
+            for piece in text.as_bytes().chunks(cut) {
+                output.waiting.extend(piece);
+                if waits {
+                    now += HOLD_BACK_TIME;
+                }
+                output.take(max, now);
+            }
+            let shown = output.finish();
+            prop_assert_eq!(shown.len(), text.len());
+            prop_assert!(!shown.contains(VALUE), "{}", shown);
+            // Nothing else is masked, but for beginnings that were waited for.
+            for (at, (seen, sent)) in shown.bytes().zip(text.bytes()).enumerate() {
+                prop_assert!(seen == sent || seen == MASK, "at {}: {}", at, shown);
+            }
+        }
+    }
+}
