@@ -95,6 +95,8 @@ impl Capabilities {
     pub const NETWORK: Self = Self(1 << 11);
     /// Counting the processes of commands.
     pub const PROCESS_COUNT: Self = Self(1 << 12);
+    /// Understanding [secret variables](crate::SecretVariable).
+    pub const SECRETS: Self = Self(1 << 13);
 
     /// All features that this version of the crate defines.
     pub const ALL: Self = Self(
@@ -110,11 +112,12 @@ impl Capabilities {
             | Self::TERMINAL_READS.0
             | Self::SNAPSHOTS.0
             | Self::NETWORK.0
-            | Self::PROCESS_COUNT.0,
+            | Self::PROCESS_COUNT.0
+            | Self::SECRETS.0,
     );
 
     /// The display name of each feature.
-    const NAMES: [(Self, &'static str); 13] = [
+    const NAMES: [(Self, &'static str); 14] = [
         (Self::PROCESSES, "processes"),
         (Self::POWER_OFF, "power-off"),
         (Self::FILES, "files"),
@@ -128,6 +131,7 @@ impl Capabilities {
         (Self::SNAPSHOTS, "snapshots"),
         (Self::NETWORK, "network"),
         (Self::PROCESS_COUNT, "process-count"),
+        (Self::SECRETS, "secrets"),
     ];
 
     /// Returns the names of the features in this set. Skips bits that this

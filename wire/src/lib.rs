@@ -102,6 +102,8 @@ pub mod reset;
 #[cfg(feature = "protocol")]
 mod rlimits;
 #[cfg(feature = "protocol")]
+mod secret;
+#[cfg(feature = "protocol")]
 pub mod service;
 #[cfg(feature = "protocol")]
 pub mod terminal;
@@ -132,3 +134,5 @@ pub use request::Request;
 pub use request_properties::{Outputs, Recovery, StartEvent};
 #[cfg(feature = "protocol")]
 pub use rlimits::{Rlimit, Rlimits, RlimitsBuf};
+#[cfg(feature = "protocol")]
+pub use secret::SecretVariable;

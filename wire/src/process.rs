@@ -22,7 +22,9 @@ pub struct Start<'a> {
     /// looked up in `PATH`.
     #[serde(borrow)]
     pub argv: PackedStrings<'a>,
-    /// The environment, as `NAME=value`.
+    /// The environment, as `NAME=value`. With the capability
+    /// [`SECRETS`](crate::Capabilities::SECRETS) also
+    /// [secret variables](crate::SecretVariable).
     #[serde(borrow)]
     pub env: PackedStrings<'a>,
     /// Whether `HOME`, `LANG`, `PATH` and `USER` are set where `env` does not.

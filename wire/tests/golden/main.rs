@@ -18,6 +18,7 @@ mod process;
 mod renew;
 mod request;
 mod reset;
+mod secret;
 
 use vmcell_wire::{
     CgroupLimits, Event, Exit, ExitCause, Outcome, PackedStringsBuf, ProcessMode, Request, Start,
