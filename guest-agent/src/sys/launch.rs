@@ -33,6 +33,7 @@ use super::{
     child::{ChildFailure, ChildSetup, child_main},
     clone::clone_sharing_memory,
     limit::ResourceLimit,
+    secret_strings::{SecretStrings, is_secret},
     signals::SignalSet,
 };
 
@@ -83,6 +84,7 @@ struct ChildMemory {
     stack: Mapping,
     /// The strings that the pointers refer to, with their zero bytes.
     strings: Vec<u8>,
+    secrets: Option<SecretStrings>,
     pointers: Vec<*const c_char>,
     cwd: Vec<u8>,
     rlimits: Vec<ResourceLimit>,
@@ -157,7 +159,7 @@ impl Launcher {
             Some(memory) => memory,
             None => Box::new(ChildMemory::new().map_err(failed)?),
         };
-        memory.fill(plan);
+        memory.fill(plan).map_err(failed)?;
         let bytes = self.lent_bytes.saturating_add(memory.strings.len());
         if bytes > MAX_LENT_BYTES {
             return Err(failed(Errno::AGAIN));
@@ -203,6 +205,7 @@ impl Launcher {
         // SAFETY: as in `drop`.
         let mut memory = unsafe { Box::from_raw(memory) };
         self.lent_bytes = self.lent_bytes.saturating_sub(memory.strings.len());
+        memory.secrets = None;
         let failure = memory.setup.failure;
         if self.spare.len() < MAX_SPARE {
             memory.strings.clear();
@@ -221,6 +224,7 @@ impl ChildMemory {
             in_use: AtomicU32::new(0),
             stack: Mapping::new(STACK_SIZE)?,
             strings: Vec::new(),
+            secrets: None,
             pointers: Vec::new(),
             cwd: Vec::new(),
             rlimits: Vec::new(),
@@ -230,25 +234,34 @@ impl ChildMemory {
     }
 
     /// Copies a plan and fills in the setup.
-    fn fill(&mut self, plan: &ChildPlan<'_>) {
+    fn fill(&mut self, plan: &ChildPlan<'_>) -> Result<(), Errno> {
         let [env, more_env] = plan.env;
-        let lists = [&[plan.candidates][..], &[plan.argv], &[env, more_env]];
+        self.secrets = SecretStrings::restore(env)?;
         self.strings.clear();
-        for list in lists.iter().copied().flatten() {
+        for list in [plan.candidates, plan.argv, env, more_env] {
             self.strings.extend_from_slice(list.as_bytes());
         }
         self.pointers.clear();
         let mut rest = &self.strings[..];
-        for parts in lists {
-            // The null-terminated array of pointers that `execve(2)` takes.
-            for list in parts {
-                let (strings, others) = rest.split_at_checked(list.byte_len()).unwrap_or_default();
-                let strings = PackedStrings::from_bytes(strings).unwrap_or_default();
-                self.pointers.extend(strings.iter().map(CStr::as_ptr));
-                rest = others;
-            }
+        let mut copy_of = |list: PackedStrings<'_>| {
+            let (strings, others) = rest.split_at_checked(list.byte_len()).unwrap_or_default();
+            rest = others;
+            PackedStrings::from_bytes(strings).unwrap_or_default()
+        };
+        // The null-terminated arrays of pointers that `execve(2)` takes.
+        for list in [plan.candidates, plan.argv] {
+            let strings = copy_of(list).iter();
+            self.pointers.extend(strings.map(CStr::as_ptr));
             self.pointers.push(core::ptr::null());
         }
+        for list in [env, more_env] {
+            let strings = copy_of(list).iter();
+            let ordinary = strings.filter(|string| !is_secret(string));
+            self.pointers.extend(ordinary.map(CStr::as_ptr));
+        }
+        let secrets = self.secrets.iter().flat_map(SecretStrings::pointers);
+        self.pointers.extend(secrets);
+        self.pointers.push(core::ptr::null());
         let mut arrays = self.pointers.split_inclusive(|pointer| pointer.is_null());
         let mut next_array = || arrays.next().map_or(core::ptr::null(), <[_]>::as_ptr);
         let [candidates, argv, env] = [next_array(), next_array(), next_array()];
@@ -285,5 +298,6 @@ impl ChildMemory {
             cgroup_namespace: plan.cgroup_namespace,
             failure: None,
         };
+        Ok(())
     }
 }

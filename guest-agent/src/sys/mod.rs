@@ -21,6 +21,7 @@ mod mapping;
 mod namespaces;
 mod raw;
 mod scheduling;
+mod secret_strings;
 mod session;
 #[cfg(feature = "files")]
 mod shared;

@@ -13,12 +13,7 @@ use vmcell_wire::{
 };
 
 use super::{OverflowPolicy, Resource, shell};
-use crate::{
-    error::Error,
-    hex,
-    random::random_bytes,
-    secret::{Secret, SecretValue},
-};
+use crate::{error::Error, hex, random::random_bytes, secret::Secret};
 
 /// A program to run in the guest: arguments, environment, user, limits and
 /// input.
@@ -440,11 +435,6 @@ impl Command {
         (argv, text(&self.current_dir), user)
     }
 
-    /// Returns the values of the secrets that it gets.
-    pub(crate) fn secret_values(&self) -> impl Iterator<Item = &SecretValue> {
-        self.secrets.values().map(Secret::value)
-    }
-
     /// Returns the program, for logs and errors.
     pub(crate) fn program(&self) -> String {
         let first = self.argv.first().map(|word| word.to_string_lossy());
@@ -472,24 +462,23 @@ impl Command {
 
     fn packed_env(&self) -> Result<PackedStringsBuf, Error> {
         let mut env = PackedStringsBuf::new();
-        let secrets = self.secrets.iter();
-        let secrets = secrets.map(|(name, secret)| (name, OsStr::new(secret.value().expose())));
-        let variables = self
-            .env
-            .iter()
-            .filter(|(name, _)| !self.secrets.contains_key(*name));
-        let variables = variables.map(|(name, value)| (name, value.as_os_str()));
-        for (name, value) in variables.chain(secrets) {
+        for name in self.env.keys().chain(self.secrets.keys()) {
             if name.is_empty() || name.as_bytes().contains(&b'=') {
                 let name = name.display();
                 return Err(invalid(format!("{name:?} cannot name a variable")));
             }
-            let variable = [name.as_bytes(), b"=", value.as_bytes()].concat();
-            if !env.push(&variable) {
-                return Err(zero_byte("the environment"));
-            }
         }
-        Ok(env)
+        let mut complete = true;
+        let variables = self.env.iter();
+        for (name, value) in variables.filter(|(name, _)| !self.secrets.contains_key(*name)) {
+            complete &= env.push(&[name.as_bytes(), b"=", value.as_bytes()].concat());
+        }
+        for (name, secret) in &self.secrets {
+            complete &= env.push(&secret.value().masked_variable(name.as_bytes()));
+        }
+        complete
+            .then_some(env)
+            .ok_or_else(|| zero_byte("the environment"))
     }
 }
 

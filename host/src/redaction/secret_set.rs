@@ -69,6 +69,11 @@ impl SecretSet {
         self.values.is_empty()
     }
 
+    /// Returns the length of the longest text that a value is found in, with line ends.
+    pub(crate) fn longest(&self) -> u64 {
+        2 * self.longest as u64
+    }
+
     /// Returns a search for secrets in stored text, or `None` without secrets.
     pub(crate) fn scan(&self, mode: ScanMode) -> Option<SecretScan<'_>> {
         (!self.is_empty()).then(|| SecretScan::new(self, mode))
@@ -77,6 +82,11 @@ impl SecretSet {
     /// Returns whether a match can begin with a byte.
     pub(super) fn can_begin_with(&self, byte: u8) -> bool {
         self.automaton.step(START, byte) != START
+    }
+
+    /// Returns the values.
+    pub(crate) fn bytes(&self) -> impl Iterator<Item = &[u8]> {
+        self.values.iter().map(|value| value.bytes.as_slice())
     }
 
     pub(super) fn values(&self) -> &[Value] {

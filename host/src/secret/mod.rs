@@ -23,7 +23,7 @@ mod source;
 mod value;
 
 pub use error::SecretError;
-pub(crate) use granted::GrantedSecrets;
+pub(crate) use granted::{GrantedSecrets, TooManySecrets, secrets_of};
 pub use provider::SecretProvider;
 pub use source::SecretSource;
 pub use value::SecretValue;

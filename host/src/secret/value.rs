@@ -6,6 +6,8 @@ use std::{
     sync::Arc,
 };
 
+use sha2::{Digest as _, Sha256};
+use vmcell_wire::SecretVariable;
 use zeroize::Zeroizing;
 
 use super::{Secret, SecretError};
@@ -19,6 +21,16 @@ impl SecretValue {
     /// Returns the value.
     pub(crate) fn expose(&self) -> &str {
         &self.0
+    }
+
+    /// Returns an entry of an environment that sets a variable to it.
+    pub(crate) fn masked_variable(&self, name: &[u8]) -> Vec<u8> {
+        let variable = [name, b"=", self.expose().as_bytes()].concat();
+        let variable = Zeroizing::new(variable);
+        // Services with the same environment have equal specs.
+        let digest = Sha256::digest(&variable);
+        let seed = digest.first_chunk().copied().unwrap_or_default();
+        SecretVariable::mask(&variable, u64::from_le_bytes(seed))
     }
 
     /// Reads a file.

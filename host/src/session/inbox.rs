@@ -9,7 +9,7 @@ use bytes::{Bytes, BytesMut};
 use vmcell_wire::{Channel, Position, WireError, credit::ReceiveWindow, limits::MAX_GAPS};
 
 use super::{WINDOW, output_mask::OutputMask};
-use crate::redaction::SecretSet;
+use crate::redaction::{SecretSet, Thoroughness};
 
 /// Bytes of one channel that have arrived and were not read yet.
 ///
@@ -30,6 +30,8 @@ pub(super) struct Inbox {
     taken: u64,
     arrived: u64,
     ended: bool,
+    /// The offset of the first byte that is returned. Those before it are only searched.
+    first: u64,
     mask: Option<OutputMask>,
 }
 
@@ -53,6 +55,8 @@ pub(super) enum InboxItem {
     Bytes(Bytes, Option<u32>),
     /// The guest dropped this many bytes.
     Gap(u64),
+    /// Bytes that are not returned.
+    Skipped(Option<u32>),
 }
 
 /// Prints no contents: the bytes may be secrets.
@@ -63,9 +67,11 @@ impl fmt::Debug for Inbox {
 }
 
 impl Inbox {
-    pub(super) fn new(channel: Channel) -> Self {
+    /// Creates an inbox from which bytes are taken from the offset `first` on.
+    pub(super) fn new(channel: Channel, first: u64) -> Self {
         Self {
             channel,
+            first,
             buffer: BytesMut::new(),
             gaps: VecDeque::new(),
             window: ReceiveWindow::new(channel, WINDOW),
@@ -77,9 +83,9 @@ impl Inbox {
     }
 
     /// Masks these secrets in what is read from now on.
-    pub(super) fn mask(&mut self, secrets: &Arc<SecretSet>) {
+    pub(super) fn mask(&mut self, secrets: &Arc<SecretSet>, thoroughness: Thoroughness) {
         let (taken, buffer) = (self.taken, &mut self.buffer);
-        let new = || OutputMask::new(secrets.clone(), taken);
+        let new = || OutputMask::new(secrets.clone(), thoroughness, taken);
         let mask = self.mask.get_or_insert_with(new);
         mask.set_secrets(secrets, buffer, taken);
     }
@@ -113,14 +119,15 @@ impl Inbox {
         self.buffer.capacity() + self.gaps.capacity() * size_of::<Gap>()
     }
 
-    /// Sets the offset of the first byte. Fails if bytes have arrived.
-    pub(super) fn begin_at(&mut self, offset: u64) -> Result<(), WireError> {
+    /// Sets the offset of the first byte that arrives. Returns that of the first one that
+    /// is returned. Fails if bytes have arrived.
+    pub(super) fn begin_at(&mut self, offset: u64) -> Result<u64, WireError> {
         if self.arrived != 0 {
             return Err(WireError::Malformed);
         }
         self.taken = offset;
         self.arrived = offset;
-        Ok(())
+        Ok(offset.max(self.first))
     }
 
     /// Returns the position from which a new link continues. Its window is
@@ -195,11 +202,17 @@ impl Inbox {
                 if let Some(mask) = &mut self.mask {
                     mask.restart(self.taken);
                 }
-                return Some(InboxItem::Gap(bytes));
+                // Of a gap that begins before the first byte, the rest.
+                let seen = bytes.min(self.taken.saturating_sub(self.first));
+                return Some(match seen {
+                    0 => InboxItem::Skipped(None),
+                    _ => InboxItem::Gap(seen),
+                });
             }
             count = count.min(usize::try_from(gap.at - self.taken).unwrap_or(usize::MAX));
             more = MayFollow::No;
         }
+        let arrived = count;
         if let Some(mask) = &mut self.mask {
             let bytes = &mut self.buffer[..count];
             let readable = mask.apply(bytes, self.taken, Instant::now());
@@ -208,16 +221,23 @@ impl Inbox {
                 MayFollow::No => mask.release(bytes, self.taken),
             }
         }
-        let count = count.min(max);
+        let unwanted = self.first.saturating_sub(self.taken);
+        let unwanted = usize::try_from(unwanted).unwrap_or(usize::MAX).min(arrived);
+        let count = match unwanted {
+            0 => count.min(max),
+            _ => unwanted,
+        };
         if count == 0 {
             return None;
         }
         let bytes = self.buffer.split_to(count).freeze();
         self.taken += count as u64;
-        let credit = self
-            .window
-            .consumed(u32::try_from(count).unwrap_or(u32::MAX));
-        Some(InboxItem::Bytes(bytes, credit.filter(|_| !self.ended)))
+        let consumed = u32::try_from(count).unwrap_or(u32::MAX);
+        let credit = self.window.consumed(consumed).filter(|_| !self.ended);
+        Some(match unwanted {
+            0 => InboxItem::Bytes(bytes, credit),
+            _ => InboxItem::Skipped(credit),
+        })
     }
 
     fn count_arrived(&mut self, count: usize) -> Result<(), WireError> {

@@ -26,6 +26,7 @@ mod outbox;
 mod outgoing;
 mod output_mask;
 mod pauses;
+mod printed_output;
 mod reader;
 mod relay;
 mod reopening;
@@ -53,9 +54,10 @@ use tokio::{
 };
 use vmcell_wire::{Capabilities, Renew, Request, WireError, encode};
 
-use crate::secret::GrantedSecrets;
+use crate::secret::{GrantedSecrets, TooManySecrets, secrets_of};
 
 use outgoing::{Epoch, Outgoing};
+use printed_output::read_earlier;
 use reader::Reader;
 use state::StreamState;
 use stream::HoldTimer;
@@ -165,6 +167,8 @@ pub(crate) enum OpenError {
     Unsupported(Capabilities),
     /// The VM is paused, and requests are refused meanwhile.
     Paused,
+    /// The programs of the VM have got too many secrets.
+    TooManySecrets,
 }
 
 impl Session {
@@ -334,11 +338,15 @@ impl Session {
         if !self.peer.capabilities.contains(request.capability()) {
             return Err(OpenError::Unsupported(request.capability()));
         }
+        self.grant_secrets(request)?;
+        let secrets = self.shared.secrets.set();
+        let earlier = secrets.map_or(0, |secrets| secrets.longest());
+        let sent = read_earlier(*request, earlier);
         let mut frame = Vec::new();
         let mut opened = Ok(());
         // The stream must be in the table before the agent can answer.
         let (id, state) = self.shared.table.insert(|id| {
-            encode::open(&mut frame, id, request).map_err(|_| OpenError::TooLarge)?;
+            encode::open(&mut frame, id, &sent).map_err(|_| OpenError::TooLarge)?;
             let state = StreamState::new(id, request, frame.clone(), self.peer.window);
             Ok(Arc::new(state))
         })?;
@@ -369,6 +377,17 @@ impl Session {
     /// Returns the secrets that are masked in all that programs print.
     pub(crate) fn secrets(&self) -> &GrantedSecrets {
         &self.shared.secrets
+    }
+
+    /// Masks the secrets that a program gets by a request, in all that programs print
+    /// from now on.
+    fn grant_secrets(&self, request: &Request<'_>) -> Result<(), OpenError> {
+        let secrets = secrets_of(request);
+        if !secrets.is_empty() && !self.peer.capabilities.contains(Capabilities::SECRETS) {
+            return Err(OpenError::Unsupported(Capabilities::SECRETS));
+        }
+        let granted = self.shared.secrets.grant(secrets);
+        granted.map_err(|TooManySecrets| OpenError::TooManySecrets)
     }
 
     /// Returns a receiver of the error that ends the session.

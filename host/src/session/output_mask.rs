@@ -31,9 +31,9 @@ pub(super) const HOLD_BACK_TIME: Duration = Duration::from_millis(100);
 const MAX_SHOWN: u64 = 3;
 
 impl OutputMask {
-    pub(super) fn new(secrets: Arc<SecretSet>, offset: u64) -> Self {
+    pub(super) fn new(secrets: Arc<SecretSet>, thoroughness: Thoroughness, offset: u64) -> Self {
         Self {
-            search: SecretSearch::new(secrets, Thoroughness::Fast),
+            search: SecretSearch::new(secrets, thoroughness),
             searched: offset,
             released: offset,
             held_since: None,
@@ -85,7 +85,8 @@ impl OutputMask {
         // The letters before were shown, if they came as slowly.
         let shown = begun.saturating_add(MAX_SHOWN);
         if end > shown {
-            mask(bytes, offset, &[self.released.max(begun)..end]);
+            let hidden = self.released.max(begun)..end;
+            mask(bytes, offset, std::slice::from_ref(&hidden));
         }
         self.released = end;
         self.held_since = None;
@@ -142,7 +143,7 @@ mod tests {
     impl Output {
         fn new(secrets: Arc<SecretSet>) -> Self {
             Self {
-                mask: OutputMask::new(secrets, 0),
+                mask: OutputMask::new(secrets, Thoroughness::Fast, 0),
                 waiting: Vec::new(),
                 read: Vec::new(),
             }

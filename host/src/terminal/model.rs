@@ -1,4 +1,7 @@
-use std::time::{Duration, Instant, SystemTime};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant, SystemTime},
+};
 
 use bytes::{Bytes, BytesMut};
 use regex::Regex;
@@ -14,7 +17,7 @@ use super::{
 };
 use crate::{
     process::Exit,
-    redaction::{MASK, Redacted, Redactor, ScanMode, Thoroughness},
+    redaction::{MASK, Redacted, Redactor, ScanMode, SecretSet, Thoroughness},
     session::LinkError,
 };
 
@@ -28,7 +31,9 @@ pub(super) struct Model {
     pub(super) reply_offset: u64,
     /// The state of the plain text at [`reply_offset`](Self::reply_offset).
     pub(super) plain_text: PlainTextFilter,
-    secrets: TypedSecrets,
+    typed: TypedSecrets,
+    /// The secrets that programs of the VM have got.
+    granted: Option<Arc<SecretSet>>,
     redactor: Redactor,
     /// How often output was masked after it was stored.
     pub(super) late_mask_count: u64,
@@ -58,7 +63,7 @@ impl Model {
         }
         let mut transcript = Transcript::new(options.transcript, offset);
         transcript.resized(size, Duration::ZERO);
-        let secrets = TypedSecrets::default();
+        let typed = TypedSecrets::default();
         Self {
             emulator,
             transcript,
@@ -66,8 +71,9 @@ impl Model {
             prompt: options.prompt.clone(),
             reply_offset: offset,
             plain_text: PlainTextFilter::new(),
-            redactor: Redactor::new(secrets.set(), offset, Thoroughness::Thorough),
-            secrets,
+            redactor: Redactor::new(typed.set(None), offset, Thoroughness::Thorough),
+            typed,
+            granted: None,
             late_mask_count: 0,
             began: Instant::now(),
             last_output: None,
@@ -157,15 +163,29 @@ impl Model {
         self.note_input();
         // Adding a secret may drop the oldest one.
         self.mask_screen(ScanMode::Exact);
-        if self.secrets.add(secret) {
-            self.redactor.replace_secrets(self.secrets.set());
+        if self.typed.add(secret) {
+            self.secrets_changed();
         }
+    }
+
+    /// Masks the secrets that programs of the VM have got, from now on.
+    pub(super) fn hide_granted(&mut self, granted: Option<Arc<SecretSet>>) {
+        let pointer = |set: &Option<Arc<SecretSet>>| set.as_ref().map(Arc::as_ptr);
+        if pointer(&self.granted) != pointer(&granted) {
+            self.granted = granted;
+            self.secrets_changed();
+        }
+    }
+
+    fn secrets_changed(&mut self) {
+        let secrets = self.typed.set(self.granted.as_deref());
+        self.redactor.replace_secrets(secrets);
     }
 
     /// Records that something is typed.
     pub(super) fn note_input(&mut self) {
-        if self.secrets.forget_short() {
-            self.redactor.replace_secrets(self.secrets.set());
+        if self.typed.forget_short() {
+            self.secrets_changed();
         }
         self.last_input = Some(Instant::now());
     }

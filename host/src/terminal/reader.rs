@@ -72,7 +72,12 @@ impl Reader {
                     while !bytes.is_empty() {
                         let piece = bytes.split_to(bytes.len().min(self.next_chunk_length()));
                         self.offset += piece.len() as u64;
-                        self.publish(|model| model.add_output(piece)).await;
+                        let granted = self.vm.session().secrets().set();
+                        let add = |model: &mut Model| {
+                            model.hide_granted(granted);
+                            model.add_output(piece)
+                        };
+                        self.publish(add).await;
                         tokio::task::coop::consume_budget().await;
                     }
                 }

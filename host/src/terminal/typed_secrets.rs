@@ -49,10 +49,11 @@ impl TypedSecrets {
         self.values.len() != count
     }
 
-    /// Returns what to mask.
-    pub(super) fn set(&self) -> Arc<SecretSet> {
-        let values = self.values.iter().map(|value| value.as_slice());
-        Arc::new(SecretSet::new([], values))
+    /// Returns what to mask: these, and those that programs have got.
+    pub(super) fn set(&self, granted: Option<&SecretSet>) -> Arc<SecretSet> {
+        let typed = self.values.iter().map(|value| value.as_slice());
+        let granted = granted.into_iter().flat_map(SecretSet::bytes);
+        Arc::new(SecretSet::new(granted, typed))
     }
 }
 
@@ -64,7 +65,7 @@ mod tests {
     use crate::redaction::{Redactor, Thoroughness};
 
     fn masked(secrets: &TypedSecrets, text: &str) -> Bytes {
-        let mut redactor = Redactor::new(secrets.set(), 0, Thoroughness::Thorough);
+        let mut redactor = Redactor::new(secrets.set(None), 0, Thoroughness::Thorough);
         redactor.feed(Bytes::from(text.to_owned())).bytes
     }
 

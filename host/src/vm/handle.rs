@@ -285,15 +285,9 @@ impl Vm {
     /// descendants, unless it was [detached](ExecStream::detach).
     pub fn exec_stream(&self, command: Command) -> Result<ExecStream, Error> {
         tracing::debug!(vm = self.id(), program = command.program(), "exec");
-        self.grant_secrets(&command);
         let (stream, tag) =
             command.with_request(ProcessMode::Foreground, |request| self.open(request))?;
         Ok(ExecStream::owning(stream, self.clone(), command, tag))
-    }
-
-    /// Masks the secrets of a command in all that programs print from now on.
-    pub(crate) fn grant_secrets(&self, command: &Command) {
-        self.session().secrets().grant(command.secret_values());
     }
 
     /// Starts a program in the background. It runs independently of this handle,
@@ -312,7 +306,6 @@ impl Vm {
     /// If the future is dropped, the program may or may not run.
     pub async fn spawn(&self, command: Command) -> Result<Process, Error> {
         tracing::debug!(vm = self.id(), program = command.program(), "spawn");
-        self.grant_secrets(&command);
         let (mut stream, tag) =
             command.with_request(ProcessMode::Background, |request| self.open(request))?;
         let (id, pid) = match self.outcome(&mut stream).await?.outcome() {

@@ -14,6 +14,9 @@ use crate::{
     session::{Closing, LinkError, OpenError, Session, Stream, StreamEvent},
 };
 
+const MANY_SECRETS: &str = "the programs of this VM have got more secrets than can be \
+    searched for in what they print: start another VM";
+
 impl Vm {
     pub(crate) fn session(&self) -> &Session {
         &self.shared.session
@@ -71,6 +74,7 @@ impl Vm {
                 agent: self.shared.session.peer().build.clone(),
             },
             (OpenError::Paused, _) => Error::Paused,
+            (OpenError::TooManySecrets, _) => Error::Invalid(MANY_SECRETS.to_owned()),
             (OpenError::Full, _) => Error::Busy("too many commands run at once in this VM"),
             (_, VmState::Ended(VmEnd { reason, .. }) | VmState::Killing(reason)) => {
                 Error::Gone(reason)

@@ -192,6 +192,10 @@ impl ClientConnection {
                 self.refuse(id, FailureKind::Limit, text)
             }
             Err(OpenError::Paused) => self.refuse(id, FailureKind::Conflict, "the VM is paused"),
+            Err(OpenError::TooManySecrets) => {
+                let text = "the programs of this VM have got too many secrets";
+                self.refuse(id, FailureKind::Limit, text)
+            }
             Err(OpenError::Unsupported(feature)) => {
                 let feature = feature.names().next().unwrap_or_default();
                 let text = format!("the agent lacks {feature}");

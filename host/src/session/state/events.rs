@@ -51,9 +51,9 @@ impl Inner {
     }
 
     /// Handles the offset at which a log begins, or continues on a new link.
-    fn attached_log(&mut self, attached: Attached, first: bool) -> Result<(), WireError> {
+    fn attached_log(&mut self, mut attached: Attached, first: bool) -> Result<(), WireError> {
         if first {
-            self.stdout.begin_at(attached.stdout)?;
+            attached.stdout = self.stdout.begin_at(attached.stdout)?;
             self.events.push_back(StreamEvent::Attached(attached));
             return Ok(());
         }
@@ -72,7 +72,7 @@ impl Inner {
     pub(super) fn attached(
         &mut self,
         shared: &Shared,
-        attached: Attached,
+        mut attached: Attached,
     ) -> Result<(), WireError> {
         let first = !std::mem::replace(&mut self.started, true);
         let resumed = std::mem::take(&mut self.resuming);
@@ -80,8 +80,8 @@ impl Inner {
             Reopening::Reattach { target, .. } => {
                 if first {
                     *target = AttachTarget::Id(attached.id);
-                    self.stdout.begin_at(attached.stdout)?;
-                    self.stderr.begin_at(attached.stderr)?;
+                    attached.stdout = self.stdout.begin_at(attached.stdout)?;
+                    attached.stderr = self.stderr.begin_at(attached.stderr)?;
                     let stdin = attached.stdin;
                     self.events.push_back(StreamEvent::Attached(attached));
                     match stdin {

@@ -11,7 +11,7 @@ use std::{
 use bytes::{BytesMut, buf::Limit};
 use vmcell_wire::{
     Channel, Event, FailureKind, Outcome, Outputs, Position, Request, StartEvent, StreamId,
-    WireError, encode, limits::MAX_PAYLOAD, service::ServiceRequest, terminal::TerminalRequest,
+    WireError, encode, limits::MAX_PAYLOAD,
 };
 
 use super::{
@@ -20,8 +20,10 @@ use super::{
     inbox::{Inbox, InboxItem, MayFollow},
     outbox::Outbox,
     outgoing::Epoch,
+    printed_output::{first_bytes, thoroughness},
     reopening::{ListKey, Reopening},
 };
+use crate::redaction::Thoroughness;
 
 /// The state that the reader task and the handles of a stream share.
 pub(super) struct StreamState(Mutex<Inner>);
@@ -52,8 +54,9 @@ pub(super) struct Inner {
     cancelled: bool,
     /// The outputs without a reader, which are discarded.
     discarding: Discarding,
-    /// Whether the outputs are what programs print.
-    prints: bool,
+    /// How secrets are searched for in the outputs. `None` if they are not what programs
+    /// print.
+    searched: Option<Thoroughness>,
     /// The output to read next: they alternate, so that neither starves.
     next_output: Channel,
     closing: Option<Closing>,
@@ -121,6 +124,7 @@ impl StreamState {
     ) -> Self {
         // The credit of each is that of an inbox.
         let outputs = request.outputs(0);
+        let [stdout, stderr] = first_bytes(request);
         let start_event = request.start_event();
         let stdin = match start_event {
             // A stream that attaches gets the position of the input first.
@@ -137,12 +141,12 @@ impl StreamState {
             resuming: false,
             started: false,
             events: VecDeque::new(),
-            stdout: Inbox::new(Channel::Stdout),
-            stderr: Inbox::new(Channel::Stderr),
+            stdout: Inbox::new(Channel::Stdout, stdout),
+            stderr: Inbox::new(Channel::Stderr, stderr),
             stdin: Outbox::new(input_window, stdin),
             cancelled: false,
             discarding: Discarding::default(),
-            prints: prints(request),
+            searched: thoroughness(request),
             next_output: Channel::Stdout,
             closing: None,
             link_error: None,
@@ -368,21 +372,26 @@ impl Inner {
         channel: Channel,
         max: usize,
     ) -> Option<StreamEvent> {
-        let secrets = shared.secrets.set().filter(|_| self.prints);
+        let searched = self.searched;
         let more = match self.is_over() || self.discards(channel) {
             true => MayFollow::No,
             false => MayFollow::Yes,
         };
         let inbox = self.inbox(channel).ok()?;
-        if let Some(secrets) = secrets {
-            inbox.mask(&secrets);
+        if let Some(thoroughness) = searched
+            && let Some(secrets) = shared.secrets.set()
+        {
+            inbox.mask(&secrets, thoroughness);
         }
-        let taken = inbox.take(max, more)?;
-        self.return_credit(shared, channel, &taken);
-        Some(match taken {
-            InboxItem::Bytes(bytes, _) => StreamEvent::Data(channel, bytes),
-            InboxItem::Gap(bytes) => StreamEvent::Gap(channel, bytes),
-        })
+        loop {
+            let taken = self.inbox(channel).ok()?.take(max, more)?;
+            self.return_credit(shared, channel, &taken);
+            return Some(match taken {
+                InboxItem::Bytes(bytes, _) => StreamEvent::Data(channel, bytes),
+                InboxItem::Gap(bytes) => StreamEvent::Gap(channel, bytes),
+                InboxItem::Skipped(_) => continue,
+            });
+        }
     }
 
     /// Returns how the stream ended, or `None` while it is open.
@@ -500,7 +509,7 @@ impl Inner {
     }
 
     fn return_credit(&self, shared: &Shared, channel: Channel, taken: &InboxItem) {
-        if let InboxItem::Bytes(_, Some(credit)) = taken {
+        if let InboxItem::Bytes(_, Some(credit)) | InboxItem::Skipped(Some(credit)) = taken {
             self.send(shared, |out, id| encode::credit(out, id, channel, *credit));
         }
     }
@@ -549,15 +558,4 @@ impl Inner {
         }
         Err(WireError::Malformed)
     }
-}
-
-/// Returns whether the outputs of a stream are what programs print.
-fn prints(request: &Request<'_>) -> bool {
-    matches!(
-        request,
-        Request::Start(_)
-            | Request::Attach(_)
-            | Request::Terminal(TerminalRequest::Attach(_))
-            | Request::Service(ServiceRequest::ReadLog(_))
-    )
 }
