@@ -1,6 +1,10 @@
 //! What requests say about the outputs of programs, for those who search them for secrets.
 
-use vmcell_wire::{Attach, Position, Request, service::ServiceRequest, terminal::TerminalRequest};
+use vmcell_wire::{
+    Attach, Position, Request,
+    service::{LogStart, ReadLog, ServiceRequest},
+    terminal::TerminalRequest,
+};
 
 use crate::redaction::Thoroughness;
 
@@ -26,6 +30,10 @@ pub(super) fn first_bytes(request: &Request<'_>) -> [u64; 2] {
     };
     match request {
         Request::Attach(attach) => [first(attach.stdout), first(attach.stderr)],
+        Request::Service(ServiceRequest::ReadLog(ReadLog {
+            from: LogStart::Offset(offset),
+            ..
+        })) => [*offset, 0],
         _ => [0; 2],
     }
 }
@@ -48,6 +56,17 @@ pub(super) fn read_earlier(request: Request<'_>, bytes: u64) -> Request<'_> {
             stderr: earlier(attach.stderr),
             ..attach
         }),
+        Request::Service(ServiceRequest::ReadLog(ReadLog {
+            from: LogStart::Offset(offset),
+            name,
+            follow,
+            window,
+        })) => Request::Service(ServiceRequest::ReadLog(ReadLog {
+            from: LogStart::Offset(offset.saturating_sub(bytes)),
+            name,
+            follow,
+            window,
+        })),
         _ => request,
     }
 }

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::backend::{Machine, version::Version};
+use crate::backend::{Machine, machine::KERNEL_ARGUMENTS, version::Version};
 
 /// The resources of a VM that were found or created for it.
 #[derive(Debug)]
@@ -74,12 +74,11 @@ pub(super) fn restore_arguments() -> [String; 2] {
 }
 
 fn kernel_arguments(machine: &Machine) -> String {
-    // A panic resets the machine at once. Cloud Hypervisor then boots it again,
-    // and the agent ends it because no host waits for it.
-    let ours = "console=ttyS0 quiet panic=-1";
+    // After a panic Cloud Hypervisor boots the machine again, and the agent ends it because
+    // no host waits for it.
     match machine.kernel_arguments() {
-        "" => ours.to_owned(),
-        more => format!("{ours} {more}"),
+        "" => KERNEL_ARGUMENTS.to_owned(),
+        more => format!("{KERNEL_ARGUMENTS} {more}"),
     }
 }
 
@@ -113,7 +112,7 @@ mod tests {
             "\
 --kernel /kernel
 --initramfs /proc/self/fd/4
---cmdline console=ttyS0 quiet panic=-1 debug
+--cmdline console=ttyS0 quiet panic=-1 init_on_free=1 debug
 --cpus boot=2
 --memory size=256M
 --disk path=/proc/self/fd/3,image_type=raw

@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use crate::backend::Machine;
+use crate::backend::{Machine, machine::KERNEL_ARGUMENTS};
 
 /// The paths of a VM's files as Firecracker sees them.
 #[derive(Debug)]
@@ -60,11 +60,10 @@ pub(super) fn instance_id(id: &str) -> String {
 }
 
 fn kernel_arguments(machine: &Machine) -> String {
-    // `reboot=k`: a reset through the keyboard controller is what ends
-    // Firecracker. `panic=-1`: a panic resets the machine at once.
-    let ours = "console=ttyS0 quiet reboot=k panic=-1";
+    // A reset through the keyboard controller is what ends Firecracker.
+    let ours = format!("{KERNEL_ARGUMENTS} reboot=k");
     match machine.kernel_arguments() {
-        "" => ours.to_owned(),
+        "" => ours,
         more => format!("{ours} {more}"),
     }
 }
@@ -127,7 +126,7 @@ mod tests {
   "boot-source": {
     "kernel_image_path": "/kernel",
     "initrd_path": "/proc/self/fd/4",
-    "boot_args": "console=ttyS0 quiet reboot=k panic=-1 debug"
+    "boot_args": "console=ttyS0 quiet panic=-1 init_on_free=1 reboot=k debug"
   },
   "drives": [
     {

@@ -7,7 +7,11 @@ use std::{
 };
 
 use super::link::Device;
-use crate::{acceleration::Acceleration, backend::Machine, overlay::Overlay};
+use crate::{
+    acceleration::Acceleration,
+    backend::{Machine, machine::KERNEL_ARGUMENTS},
+    overlay::Overlay,
+};
 
 /// The resources of a VM that were found or created for it.
 #[derive(Debug)]
@@ -238,8 +242,7 @@ const TCG_CPU: &str = "max,-erms,-fsrm,-xsave";
 
 fn kernel_arguments(machine: &Machine, parts: &Parts) -> String {
     // `reboot=t`: without ACPI, a triple fault is how a machine resets.
-    // `panic=-1`: a panic resets it at once.
-    let mut words = vec!["console=ttyS0 quiet reboot=t panic=-1".to_owned()];
+    let mut words = vec![format!("{KERNEL_ARGUMENTS} reboot=t")];
     if machine.acceleration.acceleration == Acceleration::Tcg {
         words.extend(emulation_arguments(machine, parts));
     }
@@ -338,7 +341,7 @@ mod tests {
 -no-reboot
 -kernel /kernel
 -initrd /proc/self/fd/6
--append console=ttyS0 quiet reboot=t panic=-1 debug
+-append console=ttyS0 quiet panic=-1 init_on_free=1 reboot=t debug
 -chardev socket,id=console,fd=4
 -serial chardev:console
 -chardev socket,id=control,fd=5
@@ -457,7 +460,8 @@ mod tests {
         assert!(emulated.contains("-accel tcg\n"));
         assert!(emulated.contains("-cpu max,-erms,-fsrm,-xsave\n"));
         assert!(emulated.contains(
-            "-append console=ttyS0 quiet reboot=t panic=-1 no_timer_check noreplace-smp \
+            "-append console=ttyS0 quiet panic=-1 init_on_free=1 reboot=t \
+             no_timer_check noreplace-smp \
              initcall_blacklist=crc32c_intel_mod_init tsc_early_khz=2000000 tsc=reliable norandmaps debug\n"
         ));
         machine.randomise_addresses = true;

@@ -1,5 +1,8 @@
 //! Secrets that commands get, and that nobody reads.
 
+mod programs;
+mod traces;
+
 use std::time::Duration;
 
 use vmcell::{Command, ExecEvent, ReadFrom, Vm, secret::Secret};
