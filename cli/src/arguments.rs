@@ -19,6 +19,7 @@ use crate::{
     process_selector,
     restore::RestoreArguments,
     screen::ScreenArguments,
+    secret::SecretArguments,
     service::{HELP_HEADING, ServiceArguments, ServiceFlags},
     shell::ShellArguments,
     size_options::SizeOptions,
@@ -73,6 +74,8 @@ pub(crate) enum CliCommand {
     Workspace(WorkspaceArguments),
     /// Manage VMs for one command: created, started, used once and deleted.
     Vm(VmArguments),
+    /// Manage the secrets that a workspace keeps.
+    Secret(SecretArguments),
     /// Delete all workspaces, and all VMs of `vmcell vm`, with their disks.
     Terminate(TerminateArguments),
     /// Run a workspace in the background. `vmcell workspace` starts it.
@@ -131,6 +134,7 @@ impl CliCommand {
             Self::Template(arguments) => arguments.json(),
             Self::Workspace(arguments) => arguments.json,
             Self::Vm(arguments) => arguments.json,
+            Self::Secret(arguments) => arguments.json,
             Self::Terminate(arguments) => arguments.json,
             Self::Service(arguments) => arguments.json(),
             Self::Publish(arguments) => arguments.json,

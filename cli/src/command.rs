@@ -9,6 +9,7 @@ use vmcell_cli::options::size;
 use crate::{
     input::{self, StdinSource},
     limits::LimitOptions,
+    secret::SecretOptions,
     start_options::{StartOptions, StartSettings},
 };
 
@@ -16,6 +17,8 @@ use crate::{
 pub(crate) struct CommandOptions {
     #[command(flatten)]
     start: StartOptions,
+    #[command(flatten)]
+    secrets: SecretOptions,
     /// Standard input of the command: `inherit` (or `-`), `none`, or the path
     /// of a file.
     #[arg(long, value_name = "SOURCE", default_value = "inherit", value_parser = StdinSource::parse)]
@@ -46,6 +49,8 @@ pub(crate) struct PreparedCommand {
     pub(crate) command: Command,
     /// User, working directory and environment of the command.
     pub(crate) start: StartSettings,
+    /// The secrets that it gets.
+    pub(crate) secrets: SecretOptions,
     pub(crate) stdin: Option<input::Reader>,
     pub(crate) timeout: Option<Duration>,
     pub(crate) max_output: Option<u64>,
@@ -86,11 +91,22 @@ impl CommandOptions {
         Ok(PreparedCommand {
             command,
             start,
+            secrets: self.secrets,
             stdin: self.stdin.open()?,
             timeout: self.timeout_seconds,
             max_output: self.max_output_bytes,
             json: self.json,
         })
+    }
+}
+
+impl PreparedCommand {
+    /// Grants it the secrets of the caller's environment.
+    pub(crate) fn grant_secrets(mut self) -> Result<Self, vmcell::Error> {
+        for (name, secret) in std::mem::take(&mut self.secrets).load()? {
+            self.command = self.command.secret_env(name, &secret);
+        }
+        Ok(self)
     }
 }
 

@@ -49,7 +49,8 @@ async fn in_background(
     prepared: PreparedCommand,
     id_only: bool,
 ) -> anyhow::Result<u8> {
-    let process = target.vm.spawn(prepared.command).await?;
+    let command = target.grant(prepared.command, &prepared.secrets).await?;
+    let process = target.vm.spawn(command).await?;
     if prepared.json {
         let mut object = target.as_json();
         object["id"] = process.id().0.into();

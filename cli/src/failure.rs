@@ -86,6 +86,10 @@ pub(crate) fn describe(error: &Error) -> String {
         Error::Workspace(failure @ WorkspaceError::NoSnapshot { .. }) => {
             format!("{failure}: `vmcell workspace snapshot list ID` lists all snapshots")
         }
+        Error::Workspace(failure @ WorkspaceError::NoSecret { .. }) => {
+            format!("{failure}: `vmcell secret list ID` lists its secrets")
+        }
+        Error::Secret(failure) => with_causes(&failure.to_string(), failure),
         Error::Snapshot(failure @ SnapshotError::Io { source, .. }) => {
             format!("{failure}: {source}")
         }

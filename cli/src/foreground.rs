@@ -78,7 +78,8 @@ pub(crate) async fn run(
     if prepared.stdin.is_some() {
         prepared.command = prepared.command.stdin_stream();
     }
-    let events = target.exec_stream(prepared.command).await?;
+    let command = target.grant(prepared.command, &prepared.secrets).await?;
+    let events = target.exec_stream(command).await?;
     let tag = events.tag().map(str::to_owned);
     if let Some(reader) = prepared.stdin {
         input::forward(reader, events.input());

@@ -37,6 +37,7 @@ mod run;
 mod run_services;
 mod runtime;
 mod screen;
+mod secret;
 mod service;
 mod shell;
 mod size_options;
@@ -86,6 +87,7 @@ fn main() -> ExitCode {
         CliCommand::Template(arguments) => template::template(arguments),
         CliCommand::Workspace(arguments) => workspace::workspace(arguments),
         CliCommand::Vm(arguments) => vm::vm(arguments),
+        CliCommand::Secret(arguments) => secret::secret(arguments),
         CliCommand::Terminate(arguments) => terminate::terminate(&arguments),
         CliCommand::KeepWorkspace => workspace::keep(),
         CliCommand::Service(arguments) => service::service(arguments),

@@ -54,7 +54,7 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<u8> {
         options.prepare_for_background();
     }
     options.set_default_variables(network.variables());
-    let prepared = options.prepare(command)?;
+    let prepared = options.prepare(command)?.grant_secrets()?;
     let network = network.policy(!publish.is_empty())?;
     let plan = RunPlan {
         services: RunServices::new(services.0, &prepared.start, publish)?,

@@ -6,6 +6,8 @@ use vmcell::{
     workspace::{Workspace, Workspaces},
 };
 
+use crate::secret::SecretOptions;
+
 /// Attaches to a VM by its id, or to that of a workspace by its name.
 pub(crate) async fn attach(id: &str) -> Result<Vm, Error> {
     let not_found = match Vm::attach(id).await {
@@ -80,6 +82,19 @@ impl Target {
             Some(workspace) => workspace.prepare(command).await,
             None => Ok(command),
         }
+    }
+
+    /// Grants secrets to a command: those that its workspace keeps, or else those of the
+    /// caller's environment.
+    pub(crate) async fn grant(
+        &self,
+        command: Command,
+        secrets: &SecretOptions,
+    ) -> Result<Command, Error> {
+        let variables = secrets.load_for(&self.vm).await?.into_iter();
+        Ok(variables.fold(command, |command, (name, secret)| {
+            command.secret_env(name, &secret)
+        }))
     }
 
     /// Returns an object with its id, to which other members are added.

@@ -9,6 +9,7 @@ use crate::{
     patch::{Mismatch, PatchError},
     port::PortError,
     process::{Cause, ExecFailure, Output},
+    secret::SecretError,
     service::ServiceError,
     snapshot::SnapshotError,
     tree::TreeError,
@@ -147,6 +148,10 @@ pub enum Error {
     /// Something cannot be done with a workspace.
     #[error(transparent)]
     Workspace(#[from] WorkspaceError),
+
+    /// There is no such secret.
+    #[error(transparent)]
+    Secret(#[from] SecretError),
 
     /// The VM has ended: it was stopped or killed, or it died.
     #[error("the VM is gone: {0}")]
@@ -338,6 +343,7 @@ impl Error {
             Self::OwnerFailed { .. } => "owner-failed",
             Self::Snapshot(_) => "snapshot",
             Self::Workspace(error) => error.code(),
+            Self::Secret(_) => "secret",
             Self::Gone(_) => "gone",
             Self::NoSuchVm { .. } => "no-such-vm",
             Self::OwnerNotAnswering { .. } => "owner-not-answering",

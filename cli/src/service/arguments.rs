@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use vmcell::port::PortMapping;
 
 use super::settings::ServiceSettings;
-use crate::{limits::LimitOptions, start_options::StartOptions};
+use crate::{limits::LimitOptions, secret::SecretOptions, start_options::StartOptions};
 
 #[derive(Debug, Args)]
 pub(crate) struct ServiceArguments {
@@ -74,6 +74,8 @@ pub(crate) struct NewService {
     pub(super) settings: ServiceSettings,
     #[command(flatten)]
     pub(super) start: StartOptions,
+    #[command(flatten)]
+    pub(super) secrets: SecretOptions,
     #[command(flatten)]
     pub(super) limits: LimitOptions,
     /// Forward port HOST of 127.0.0.1 to port GUEST of the VM's loopback

@@ -11,6 +11,7 @@ pub(crate) async fn start(target: &Target, service: NewService, json: bool) -> a
     let command = Command::from_argv(service.command);
     let command = service.start.load()?.apply_to(command);
     let command = target.prepare(service.limits.apply_to(command)).await?;
+    let command = target.grant(command, &service.secrets).await?;
     let spec = service.settings.into_spec(command);
     let spec = service.publish.into_iter().fold(spec, ServiceSpec::publish);
     let services = target.vm.services();

@@ -8,6 +8,7 @@ use crate::{
     command::parse_tag,
     machine_options::MachineOptions,
     network_options::NetworkOptions,
+    secret::SecretOptions,
     start_options::{Variable, parse_variable},
     vm_source::SourceOptions,
 };
@@ -91,6 +92,8 @@ pub(crate) struct ProgramOptions {
     /// Set an environment variable.
     #[arg(long = "env", short = 'e', value_name = "K=V", value_parser = parse_variable)]
     pub(super) variables: Vec<Variable>,
+    #[command(flatten)]
+    pub(super) secrets: SecretOptions,
     /// Program to run instead of a shell. Default: bash, or sh if there is no
     /// bash.
     #[arg(last = true, value_name = "CMD")]

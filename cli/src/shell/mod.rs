@@ -30,6 +30,7 @@ use crate::{
     files::{Pushes, WORKSPACE},
     new_vm::{NewVm, VmOptions},
     runtime::block_on,
+    secret::{SecretOptions, SecretVariables},
     start_options::Variable,
     target,
     vm_source::VmSource,
@@ -57,6 +58,7 @@ pub(crate) fn shell(arguments: ShellArguments) -> anyhow::Result<u8> {
     if !pushes.is_empty() {
         program.set_default_directory(WORKSPACE);
     }
+    let secrets = std::mem::take(&mut program.secrets);
     let mut options = program.into_options(network.variables());
     if let Some(size) = window::size() {
         options = options.size(size);
@@ -64,7 +66,7 @@ pub(crate) fn shell(arguments: ShellArguments) -> anyhow::Result<u8> {
     if let Some(folder) = record {
         options = options.record(folder);
     }
-    let request = TerminalRequest {
+    let mut request = TerminalRequest {
         options,
         tag,
         detach_key,
@@ -78,8 +80,9 @@ pub(crate) fn shell(arguments: ShellArguments) -> anyhow::Result<u8> {
             !network.is_set(),
             "--network, --allow, --deny, --resolve and --proxy need a new VM: omit {id}"
         );
-        return block_on(request.run_in_existing_vm(&id));
+        return block_on(request.run_in_existing_vm(&id, &secrets));
     }
+    request.grant(secrets.load()?);
     let options = VmOptions {
         id,
         vcpu_count,
@@ -173,6 +176,13 @@ struct ConnectedTerminal {
 }
 
 impl TerminalRequest {
+    /// Grants secrets to the program of a new terminal.
+    fn grant(&mut self, variables: SecretVariables) {
+        for (name, secret) in variables {
+            self.options = self.options.clone().secret_env(name, &secret);
+        }
+    }
+
     /// Runs the terminal in a new VM, which ends with it.
     async fn run_in_new_vm(self, new: NewVm) -> anyhow::Result<u8> {
         let mut signals = Signals::all()?;
@@ -189,10 +199,11 @@ impl TerminalRequest {
 
     /// Runs the terminal in another program's VM, where it keeps running after
     /// a detach.
-    async fn run_in_existing_vm(self, id: &str) -> anyhow::Result<u8> {
+    async fn run_in_existing_vm(mut self, id: &str, secrets: &SecretOptions) -> anyhow::Result<u8> {
         let mut signals = Signals::all()?;
         let connecting = async {
             let vm = target::attach(id).await?;
+            self.grant(secrets.load_for(&vm).await?);
             self.find_or_open(&vm).await
         };
         let connected = tokio::select! {

@@ -15,6 +15,7 @@ use super::{
 };
 use crate::{
     kept_vm_options::{CommandArguments, NewOptions},
+    secret::NewSecretOptions,
     start_options::{Variable, parse_variable},
 };
 
@@ -139,6 +140,8 @@ pub(super) struct CreateArguments {
     /// of this machine.
     #[arg(long = "env", short = 'e', value_name = "K=V", value_parser = parse_variable)]
     pub(super) variables: Vec<Variable>,
+    #[command(flatten)]
+    pub(super) secrets: NewSecretOptions,
     /// Pause it when nobody has used it for so many seconds; 0 is never. The
     /// next command resumes it.
     #[arg(long, value_name = "N", default_value_t = 0)]

@@ -52,5 +52,6 @@ fn new_workspace(arguments: CreateArguments) -> anyhow::Result<NewWorkspace> {
     for variable in arguments.variables {
         new = new.env(variable.name, variable.value);
     }
-    Ok(new)
+    let secrets = arguments.secrets.load()?;
+    Ok(secrets.iter().fold(new, NewWorkspace::secret))
 }

@@ -24,6 +24,7 @@ pub(super) fn as_json(info: &WorkspaceInfo) -> Value {
     object["disk_mib"] = info.disk_mib.into();
     object["network_policy"] = info.network.name().into();
     object["workspace_seed"] = seed_as_json(&info.seed);
+    object["secrets"] = json!(info.secrets);
     object["reset_count"] = info.reset_count.into();
     object["last_reset_at"] = json!(info.last_reset.map(date));
     object
@@ -104,6 +105,9 @@ pub(super) fn properties(info: &WorkspaceInfo) -> Vec<(&'static str, String)> {
         ("services", services(info)),
         ("resets", info.reset_count.to_string()),
     ];
+    if !info.secrets.is_empty() {
+        properties.push(("secrets", secrets(info)));
+    }
     if let Some(mib) = info.disk_mib {
         properties.push(("disk", format!("{mib} MiB")));
     }
@@ -121,6 +125,14 @@ pub(super) fn properties(info: &WorkspaceInfo) -> Vec<(&'static str, String)> {
 
 pub(crate) fn date(time: SystemTime) -> String {
     Date::of(time).rfc3339()
+}
+
+fn secrets(info: &WorkspaceInfo) -> String {
+    let secrets = info.secrets.iter();
+    let secrets: Vec<_> = secrets
+        .map(|secret| format!("{} ({})", secret.name, secret.source))
+        .collect();
+    secrets.join(", ")
 }
 
 fn labels(info: &WorkspaceInfo) -> String {

@@ -14,6 +14,7 @@ use super::{arguments::WorkspaceId, attach};
 use crate::{
     failure::{print_json, report},
     screen::{find, wait_for_output},
+    secret::SecretOptions,
     target::Target,
 };
 
@@ -47,6 +48,8 @@ struct OpenArguments {
     /// Working directory. Default: /workspace.
     #[arg(long, value_name = "DIR")]
     cwd: Option<OsString>,
+    #[command(flatten)]
+    secrets: SecretOptions,
     /// Columns of the terminal.
     #[arg(long, value_name = "N", default_value_t = 120, value_parser = value_parser!(u16).range(1..))]
     cols: u16,
@@ -124,7 +127,9 @@ async fn open(arguments: OpenArguments, json: bool) -> anyhow::Result<u8> {
         command = command.current_dir(directory);
     }
     let size = TerminalSize::new(arguments.cols, arguments.rows)?;
-    let options = TerminalOptions::command(target.prepare(command).await?).size(size);
+    let command = target.prepare(command).await?;
+    let command = target.grant(command, &arguments.secrets).await?;
+    let options = TerminalOptions::command(command).size(size);
     let terminal = target.vm.terminals().open(options).await?;
     let id = format!("shell-{}", terminal.id());
     terminal.set_tag(&id).await?;

@@ -28,10 +28,13 @@ pub(crate) struct SecretSearch {
 pub(crate) enum Thoroughness {
     /// Everywhere, with anything between their letters that is not visible.
     Thorough,
-    /// Where several of their bytes are together, or there are control sequences. Most of a
-    /// stream is passed over.
+    /// Where several of their bytes are together, with nothing between their letters but line
+    /// ends. Most of a stream is passed over.
     Fast,
 }
+
+/// The length of the longest line end.
+const LINE_END: usize = 2;
 
 /// Begins a control sequence.
 const ESCAPE: u8 = 0x1b;
@@ -85,7 +88,8 @@ impl SecretSearch {
             return found;
         }
         let secrets = self.secrets.clone();
-        let filter = secrets.filter.as_ref().filter(|_| self.can_skip(bytes));
+        let is_fast = self.thoroughness == Thoroughness::Fast;
+        let filter = secrets.filter.as_ref().filter(|_| is_fast);
         // Line ends may be within a match.
         let reach = secrets.longest.saturating_mul(2);
         let mut search_until = 0;
@@ -97,10 +101,18 @@ impl SecretSearch {
                 && at >= search_until
                 && let Some(first) = first
             {
-                let seen = filter.find(bytes, usize::try_from(first).unwrap_or(at));
-                search_until = seen.map_or(bytes.len(), |seen| seen.saturating_add(reach));
-                // No match that begins before this is whole or may be continued.
-                let next = seen.unwrap_or(bytes.len()).saturating_sub(reach);
+                let from = usize::try_from(first).unwrap_or(at);
+                // No match that begins before `next` is whole or may be continued.
+                let next = match filter.find(bytes, from) {
+                    Ok(seen) => {
+                        search_until = seen.saturating_add(reach);
+                        seen.saturating_sub(reach)
+                    }
+                    Err(last) => {
+                        search_until = bytes.len();
+                        last.saturating_sub(filter.least() + LINE_END)
+                    }
+                };
                 if next > at {
                     self.discard_partial();
                     at = next;
@@ -119,11 +131,12 @@ impl SecretSearch {
         found
     }
 
-    /// Returns whether there is nothing between visible letters but line ends.
-    fn can_skip(&self, bytes: &[u8]) -> bool {
-        self.thoroughness == Thoroughness::Fast
-            && self.tokenizer.is_ground()
-            && !bytes.contains(&ESCAPE)
+    /// Returns whether a byte may be a letter of a secret.
+    fn is_visible(&mut self, byte: u8) -> bool {
+        match self.thoroughness {
+            Thoroughness::Thorough => self.tokenizer.step(byte) == Token::Text,
+            Thoroughness::Fast => !matches!(byte, b'\n' | b'\r'),
+        }
     }
 
     fn discard_partial(&mut self) {
@@ -132,6 +145,7 @@ impl SecretSearch {
     }
 
     fn match_byte(&mut self, byte: u8, offset: u64, found: &mut Vec<Range<u64>>) {
+        let is_visible = self.is_visible(byte);
         let Self {
             secrets, visible, ..
         } = self;
@@ -142,7 +156,7 @@ impl SecretSearch {
         if matched > 0 {
             push_merged(found, end.saturating_sub(matched as u64)..end);
         }
-        if self.tokenizer.step(byte) != Token::Text {
+        if !is_visible {
             return;
         }
         if visible.len() >= secrets.longest {

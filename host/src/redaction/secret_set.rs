@@ -28,6 +28,9 @@ pub(super) struct Value {
     pub(super) letters: Zeroizing<Vec<char>>,
 }
 
+/// The length of the lines that programs break encoded text into, at least.
+const SHORTEST_LINE: usize = 60;
+
 /// Shorter values are found only where their letters are adjacent. Otherwise every other
 /// `a` would be masked.
 pub(super) const MIN_LENGTH: usize = 4;
@@ -51,8 +54,10 @@ impl SecretSet {
                 broken.extend(encodings::encoded(value));
             }
         }
-        // Programs that encode also break lines.
-        let halves = broken.iter().map(|pattern| pattern.len().div_ceil(2));
+        // Programs that encode also break lines: one of two halves is in one piece, or a line.
+        let halves = broken
+            .iter()
+            .map(|pattern| pattern.len().div_ceil(2).min(SHORTEST_LINE));
         let least = whole.iter().map(|pattern| pattern.len()).chain(halves);
         let least = least.min().unwrap_or(0);
         let patterns = whole.iter().chain(&broken).map(|it| it.as_slice());

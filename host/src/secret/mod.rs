@@ -18,12 +18,14 @@
 
 mod error;
 mod granted;
+mod info;
 mod provider;
 mod source;
 mod value;
 
 pub use error::SecretError;
 pub(crate) use granted::{GrantedSecrets, TooManySecrets, secrets_of};
+pub use info::SecretInfo;
 pub use provider::SecretProvider;
 pub use source::SecretSource;
 pub use value::SecretValue;
@@ -63,7 +65,7 @@ impl Secret {
     /// As for [`new`](Self::new), and [`SecretError::File`] if it cannot be read.
     pub fn from_file(name: impl Into<String>, path: impl AsRef<Path>) -> Result<Self, SecretError> {
         let name = checked_name(name.into())?;
-        let value = SecretValue::read(&name, path.as_ref())?;
+        let value = SecretValue::read_line(&name, path.as_ref())?;
         Self::checked(name, value, SecretSource::File)
     }
 
@@ -101,9 +103,24 @@ impl Secret {
         }
     }
 
+    /// Reads a secret that was written to a file as it is.
+    pub(crate) fn from_kept(info: &SecretInfo, path: &Path) -> Result<Self, SecretError> {
+        let bytes = SecretValue::read(&info.name, path)?;
+        let value = SecretValue::from_bytes(&info.name, bytes)?;
+        Self::checked(info.name.clone(), value, info.source)
+    }
+
     /// Returns its name.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Returns what lists say about it.
+    pub fn info(&self) -> SecretInfo {
+        SecretInfo {
+            name: self.name.clone(),
+            source: self.source,
+        }
     }
 
     /// Returns where it comes from.

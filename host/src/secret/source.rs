@@ -17,13 +17,27 @@ pub enum SecretSource {
     Provider,
 }
 
-impl fmt::Display for SecretSource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+impl SecretSource {
+    const ALL: [Self; 4] = [Self::Literal, Self::File, Self::Environment, Self::Provider];
+
+    /// Returns its name, as it is displayed.
+    pub const fn name(self) -> &'static str {
+        match self {
             Self::Literal => "literal",
             Self::File => "file",
             Self::Environment => "environment",
             Self::Provider => "provider",
-        })
+        }
+    }
+
+    /// Returns the source with a name.
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|source| source.name() == name)
+    }
+}
+
+impl fmt::Display for SecretSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
     }
 }

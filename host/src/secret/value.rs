@@ -23,6 +23,11 @@ impl SecretValue {
         &self.0
     }
 
+    /// Returns a copy of its bytes.
+    pub(crate) fn to_bytes(&self) -> Zeroizing<Vec<u8>> {
+        Zeroizing::new(self.0.as_bytes().to_vec())
+    }
+
     /// Returns an entry of an environment that sets a variable to it.
     pub(crate) fn masked_variable(&self, name: &[u8]) -> Vec<u8> {
         let variable = [name, b"=", self.expose().as_bytes()].concat();
@@ -33,8 +38,20 @@ impl SecretValue {
         SecretVariable::mask(&variable, u64::from_le_bytes(seed))
     }
 
-    /// Reads a file.
-    pub(super) fn read(name: &str, path: &Path) -> Result<Self, SecretError> {
+    /// Reads a file, without the line end at its end.
+    pub(super) fn read_line(name: &str, path: &Path) -> Result<Self, SecretError> {
+        let mut bytes = Zeroizing::new(Self::read(name, path)?);
+        for end in [b'\n', b'\r'] {
+            match bytes.last() {
+                Some(last) if *last == end => drop(bytes.pop()),
+                _ => break,
+            }
+        }
+        Self::from_bytes(name, std::mem::take(&mut *bytes))
+    }
+
+    /// Reads a file, or a little more of it than a value may have.
+    pub(super) fn read(name: &str, path: &Path) -> Result<Vec<u8>, SecretError> {
         let read = || -> io::Result<Zeroizing<Vec<u8>>> {
             let file = File::open(path)?;
             // If it had to move, it would leave a copy behind.
@@ -48,13 +65,7 @@ impl SecretValue {
             path: path.to_owned(),
             source,
         })?;
-        for end in [b'\n', b'\r'] {
-            match bytes.last() {
-                Some(last) if *last == end => drop(bytes.pop()),
-                _ => break,
-            }
-        }
-        Self::from_bytes(name, std::mem::take(&mut *bytes))
+        Ok(std::mem::take(&mut *bytes))
     }
 
     pub(super) fn from_bytes(name: &str, bytes: Vec<u8>) -> Result<Self, SecretError> {

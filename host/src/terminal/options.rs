@@ -3,7 +3,7 @@ use std::{ffi::OsString, path::PathBuf, time::Duration};
 use regex::{Regex, RegexBuilder};
 
 use super::TerminalSize;
-use crate::{error::Error, process::Command};
+use crate::{error::Error, process::Command, secret::Secret};
 
 /// Options of a new terminal, and of how this program reads it.
 ///
@@ -109,6 +109,11 @@ impl TerminalOptions {
     /// Sets an environment variable: see [`Command::env`].
     pub fn env(self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.change(|command| command.env(name, value))
+    }
+
+    /// Grants its program a secret: see [`Command::secret_env`].
+    pub fn secret_env(self, name: impl Into<OsString>, secret: &Secret) -> Self {
+        self.change(|command| command.secret_env(name, secret))
     }
 
     /// Sets the user that it runs as: see [`Command::user`].

@@ -11,6 +11,7 @@ use vmcell_wire::{Outcome, Request};
 use super::{End, Vm, VmEnd, VmState};
 use crate::{
     error::Error,
+    secret::{Secret, TooManySecrets},
     session::{Closing, LinkError, OpenError, Session, Stream, StreamEvent},
 };
 
@@ -49,6 +50,13 @@ impl Vm {
     pub(crate) fn open(&self, request: &Request<'_>) -> Result<Stream, Error> {
         let opened = self.shared.session.open(request);
         opened.map_err(|error| self.open_error(error))
+    }
+
+    /// Masks secrets in all that programs print from now on.
+    pub(crate) fn hide_secrets(&self, secrets: &[Secret]) -> Result<(), Error> {
+        let values = secrets.iter().map(|secret| secret.value().to_bytes());
+        let granted = self.session().secrets().grant(values);
+        granted.map_err(|TooManySecrets| self.open_error(OpenError::TooManySecrets))
     }
 
     /// Sends a request that is answered by its outcome alone.

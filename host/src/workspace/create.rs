@@ -7,9 +7,10 @@ use super::{
     lock::FileLock,
     locked::Locked,
     record::Record,
+    secrets,
     seed::{OnSeed, SeedProgress},
 };
-use crate::{error::Error, on_thread::on_thread};
+use crate::{error::Error, on_thread::on_thread, secret::Secret};
 
 impl Workspaces {
     /// Creates a workspace, and starts it. When this returns, it is filled and can be
@@ -49,7 +50,7 @@ impl Workspaces {
         on_seed: OnSeed,
     ) -> Result<Workspace, Error> {
         let (seed, is_warm) = (new.check()?, new.is_warm);
-        let locked = self.add(self.record_of(new)?).await?;
+        let locked = self.add(new).await?;
         let id = locked.record.id.clone();
         match &self.keeper {
             None => drop(first_boot::create(locked, seed, is_warm, on_seed).await?),
@@ -102,7 +103,7 @@ impl Workspaces {
                     .to_owned(),
             ));
         }
-        let locked = self.add(self.record_of(new)?).await?;
+        let locked = self.add(new).await?;
         let id = locked.record.id.clone();
         on_thread("make the workspace", move || blank::create(locked)).await?;
         Ok(Workspace::new(self.clone(), id))
@@ -127,7 +128,17 @@ impl Workspaces {
     }
 
     /// Makes the folder of a workspace that nobody sees yet.
-    pub(super) async fn add(&self, record: Record) -> Result<Locked, Error> {
+    async fn add(&self, mut new: NewWorkspace) -> Result<Locked, Error> {
+        let secrets = std::mem::take(&mut new.secrets);
+        self.add_record(self.record_of(new)?, secrets).await
+    }
+
+    /// As [`add`](Self::add), for a workspace with this record and these secrets.
+    pub(super) async fn add_record(
+        &self,
+        record: Record,
+        secrets: Vec<Secret>,
+    ) -> Result<Locked, Error> {
         let this = self.clone();
         on_thread("make the workspace", move || {
             let _lock = this.lock()?;
@@ -141,7 +152,8 @@ impl Workspaces {
             let (folder, changes) = Folder::create(path.clone())?;
             // Others see its name from now on.
             let reserved = folder.reserve(record.name.as_deref());
-            let locked = reserved.and_then(|()| Locked::new(folder, record, changes));
+            let filled = reserved.and_then(|()| secrets::write_first(&folder, &secrets));
+            let locked = filled.and_then(|()| Locked::new(folder, record, changes));
             locked.inspect_err(|_| remove_folder(&path))
         })
         .await

@@ -44,6 +44,14 @@ pub enum WorkspaceError {
         /// The name.
         name: String,
     },
+    /// It keeps no such secret.
+    #[error("the workspace {id} keeps no secret {name:?}")]
+    NoSecret {
+        /// The id.
+        id: String,
+        /// The name of the secret.
+        name: String,
+    },
     /// There is a snapshot with this name.
     #[error("the workspace {id} has a snapshot {name:?}: delete it, or choose another name")]
     SnapshotTaken {
@@ -112,6 +120,7 @@ impl WorkspaceError {
             Self::NameTaken { .. } => "workspace-name-taken",
             Self::State { .. } => "workspace-state",
             Self::NoSnapshot { .. } => "no-such-snapshot",
+            Self::NoSecret { .. } => "no-such-secret",
             Self::SnapshotTaken { .. } => "snapshot-name-taken",
             Self::Keeper { .. } => "workspace-keeper",
             Self::TooManyLayers { .. } => "too-many-layers",

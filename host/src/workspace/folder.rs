@@ -16,6 +16,7 @@ use super::{
     layers::LayerMerge,
     lock::FileLock,
     record::{NEW, OWNER_DIED, PreparedRecord, Record},
+    secrets::KeptSecrets,
 };
 use crate::{
     disk::image::{Format, Image, Layer, OpenOptions, create_child_of_size, merge_layers},
@@ -38,6 +39,7 @@ use crate::{
 ///  ├── image.ext4       the image, if it could be linked
 ///  ├── history/         a file for each command
 ///  ├── memory/          the memory of its VM, while it is paused
+///  ├── secrets/         a file for each secret that it keeps
 ///  └── layers/1.qcow2 … its disk
 /// ```
 #[derive(Clone, Debug)]
@@ -52,6 +54,7 @@ const IMAGE: &str = "image.ext4";
 const ACTIVITY: &str = "activity";
 const HISTORY: &str = "history";
 const MEMORY: &str = "memory";
+const SECRETS: &str = "secrets";
 const LAYERS: &str = "layers";
 /// The file that layers are merged into, in the folder of the layers.
 const MERGED: &str = "merged.qcow2";
@@ -411,6 +414,11 @@ impl Folder {
     /// Returns what was run in it.
     pub(super) fn history(&self) -> History {
         History::new(self.path.join(HISTORY))
+    }
+
+    /// Returns the secrets that it keeps.
+    pub(super) fn secrets(&self) -> KeptSecrets {
+        KeptSecrets::new(self.path.join(SECRETS))
     }
 
     /// Returns where the memory of its VM is while it is paused.

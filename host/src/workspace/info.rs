@@ -10,7 +10,7 @@ use super::{
     record::{OWNER_DIED, Record, SnapshotRecord},
     timestamp::Timestamp,
 };
-use crate::{network::NetworkPolicy, service::ServiceCounts};
+use crate::{network::NetworkPolicy, secret::SecretInfo, service::ServiceCounts};
 
 /// A workspace as it is listed.
 #[derive(Clone, Debug)]
@@ -57,6 +57,8 @@ pub struct WorkspaceInfo {
     /// How many services its VM has. Those of one that is paused do not run. `None` if its
     /// VM does not answer.
     pub services: Option<ServiceCounts>,
+    /// The secrets that it keeps: their names and sources.
+    pub secrets: Vec<SecretInfo>,
     /// How often it was reset.
     pub reset_count: u64,
     /// When it was reset.
@@ -140,6 +142,7 @@ impl WorkspaceInfo {
             is_newly_paused: false,
             command_count: folder.history().count(),
             services,
+            secrets: folder.secrets().list(),
             reset_count: record.reset_count,
             last_reset: record.last_reset.map(Timestamp::time),
         }

@@ -1,5 +1,5 @@
 use std::{
-    ffi::OsString,
+    ffi::{OsStr, OsString},
     fs::File,
     io,
     os::{fd::OwnedFd, unix::net::UnixStream},
@@ -21,6 +21,9 @@ use crate::{error::Error, locate, on_thread::on_thread, sys::set_cloexec_from};
 
 /// A program that runs workspaces in the background, so that they go on when the program
 /// that has started them ends: one process for each running workspace.
+///
+/// Of the environment of the program that starts it, it has `HOME`, `PATH` and a few others,
+/// and what begins with `VMCELL_`, `XDG_`, `RUST_`, `LC_` and `LD_`.
 ///
 /// The program `vmcell` is one. Any other program is if it calls [`Keeper::keep`] when it
 /// is started with certain arguments:
@@ -171,6 +174,8 @@ impl Keeper {
         let mut command = Command::new(&self.program);
         command
             .args(&self.arguments)
+            .env_clear()
+            .envs(std::env::vars_os().filter(|(name, _)| is_for_keeper(name)))
             .current_dir("/")
             .stdin(OwnedFd::from(socket))
             .stdout(Stdio::null())
@@ -188,6 +193,22 @@ impl Keeper {
             .spawn(move || child.wait());
         waiting.map(drop).map_err(Error::host(DOING))
     }
+}
+
+/// Variables that a keeper has of the program that starts it, or how their names begin. It
+/// may run for days, and what else is there may be a secret.
+const KEEPER_VARIABLES: [&str; 11] = [
+    "HOME", "LANG", "LC_", "LD_", "LOGNAME", "PATH", "RUST_", "TMPDIR", "USER", "VMCELL_", "XDG_",
+];
+
+fn is_for_keeper(name: &OsStr) -> bool {
+    let name = name.as_encoded_bytes();
+    KEEPER_VARIABLES
+        .iter()
+        .any(|known| match known.ends_with('_') {
+            true => name.starts_with(known.as_bytes()),
+            false => name == known.as_bytes(),
+        })
 }
 
 /// Lets the other program see that nothing more comes.

@@ -55,6 +55,7 @@ mod merge;
 mod new;
 mod record;
 mod running;
+mod secrets;
 mod seed;
 mod services;
 mod snapshots;

@@ -11,7 +11,7 @@ use super::{
     specification::Specification,
     timestamp::Timestamp,
 };
-use crate::{error::Error, network::NetworkPolicy};
+use crate::{error::Error, network::NetworkPolicy, secret::Secret};
 
 /// A workspace to [create](super::Workspaces::create).
 ///
@@ -36,6 +36,7 @@ pub struct NewWorkspace {
     pub(super) specification: Specification,
     pub(super) lifetime: Option<Duration>,
     pub(super) is_warm: bool,
+    pub(super) secrets: Vec<Secret>,
     seed: Option<PathBuf>,
 }
 
@@ -62,6 +63,7 @@ impl NewWorkspace {
             },
             lifetime: None,
             is_warm: false,
+            secrets: Vec::new(),
             seed: None,
         }
     }
@@ -164,6 +166,12 @@ impl NewWorkspace {
         self
     }
 
+    /// [Keeps](super::Workspace::keep_secret) a secret.
+    pub fn secret(mut self, secret: &Secret) -> Self {
+        self.secrets.push(secret.clone());
+        self
+    }
+
     /// A workspace with the settings of another one, but for its id and its name.
     pub(super) fn like(record: &Record) -> Self {
         Self {
@@ -173,6 +181,7 @@ impl NewWorkspace {
             specification: record.specification.clone(),
             lifetime: None,
             is_warm: false,
+            secrets: Vec::new(),
             seed: None,
         }
     }

@@ -93,6 +93,8 @@ impl Running {
     /// Keeps the VM running until it ends, and records that, unless somebody else has.
     pub(super) fn new(vm: Vm, locked: Locked, run: RunRecord) -> Result<Self, Error> {
         let id = locked.record.id.clone();
+        // Programs of a VM that was paused may have them.
+        vm.hide_secrets(&locked.folder.secrets().read_all())?;
         locked.folder.set_room_aside();
         let (folder, owner) = locked.into_owner()?;
         let workspace = Workspace::new(Workspaces::around(&folder), id);

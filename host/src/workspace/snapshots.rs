@@ -219,13 +219,14 @@ impl Workspace {
         };
         let mut new = change(NewWorkspace::like(&source.record));
         new.check_fork(&source.record)?;
+        let secrets = std::mem::take(&mut new.secrets);
         let mut record = self.workspaces().record_of(new)?;
         record.seed = source.record.seed.clone();
         record.layers = source.record.layers.fork(layer);
         record.is_blank = is_blank;
         record.baseline = SnapshotRecord::new(layer);
         record.baseline.is_blank = is_blank;
-        let target = self.workspaces().add(record).await?;
+        let target = self.workspaces().add_record(record, secrets).await?;
         let id = target.record.id.clone();
         on_thread("fork the workspace", move || {
             const DOING: &str = "fork the workspace";
