@@ -19,6 +19,10 @@ impl Agent {
                 cfg!(feature = "network") && self.has_network,
                 Capabilities::NETWORK,
             ),
+            (
+                cfg!(feature = "network") && self.has_network,
+                Capabilities::TRUST_STORE,
+            ),
             (self.has_snapshots(), Capabilities::SNAPSHOTS),
             (
                 self.tasks.processes.has_cgroups(),

@@ -132,6 +132,8 @@ impl Agent {
             Request::Network(request) if self.has_network => {
                 return self.network(session, stream, request);
             }
+            #[cfg(feature = "network")]
+            Request::SetTrustStore(store) if self.has_network => self.set_trust_store(store),
             Request::Signal { process, signal } => self.signal(*process, *signal),
             Request::Detach { process } => self.detach(session, *process),
             Request::Forget { process } => self.forget(*process),

@@ -11,7 +11,7 @@ use crate::event::Poller;
 #[cfg(feature = "files")]
 use crate::job::Jobs;
 #[cfg(feature = "network")]
-use crate::network::Network;
+use crate::network::{MountedFiles, Network};
 #[cfg(feature = "ports")]
 use crate::port::Connections;
 #[cfg(feature = "services")]
@@ -27,6 +27,8 @@ pub(crate) struct Tasks {
     pub(crate) services: Services,
     pub(crate) connections: Connections,
     pub(crate) network: Network,
+    #[cfg(feature = "network")]
+    pub(crate) trust_store: MountedFiles,
     pub(crate) write_back: WriteBack,
     pub(crate) freezer: Freezer,
 }
@@ -39,6 +41,8 @@ impl Tasks {
             services: Services::new(),
             connections: Connections::new(),
             network: Network::new(),
+            #[cfg(feature = "network")]
+            trust_store: MountedFiles::default(),
             write_back,
             freezer: Freezer::new(),
         }

@@ -30,7 +30,7 @@ MAGIC, GENERATION, BUILD = b"vmc1", 1, b"client.py 0.1"
 # Choices of this client: the credit of the agent on each output, bytes of input in a frame, the only stream, seconds.
 WINDOW, CHUNK, STREAM, ACK_TIMEOUT = 1 << 20, 1 << 16, 1, 5.0
 CAPABILITIES = """processes power-off files terminals services ports clock trees disk-report terminal-reads
-    snapshots network process-count""".split()
+    snapshots network process-count secrets trust-store""".split()
 PROCESSES = 1 << CAPABILITIES.index("processes")
 STDIN, STDOUT, STDERR = 0, 1, 2  # Channels; also descriptors of this program.
 # Kinds of frames. The last three are added to the number of a channel.

@@ -97,6 +97,8 @@ impl Capabilities {
     pub const PROCESS_COUNT: Self = Self(1 << 12);
     /// Understanding [secret variables](crate::SecretVariable).
     pub const SECRETS: Self = Self(1 << 13);
+    /// Adding certificates to the trust store of programs.
+    pub const TRUST_STORE: Self = Self(1 << 14);
 
     /// All features that this version of the crate defines.
     pub const ALL: Self = Self(
@@ -113,11 +115,12 @@ impl Capabilities {
             | Self::SNAPSHOTS.0
             | Self::NETWORK.0
             | Self::PROCESS_COUNT.0
-            | Self::SECRETS.0,
+            | Self::SECRETS.0
+            | Self::TRUST_STORE.0,
     );
 
     /// The display name of each feature.
-    const NAMES: [(Self, &'static str); 14] = [
+    const NAMES: [(Self, &'static str); 15] = [
         (Self::PROCESSES, "processes"),
         (Self::POWER_OFF, "power-off"),
         (Self::FILES, "files"),
@@ -132,6 +135,7 @@ impl Capabilities {
         (Self::NETWORK, "network"),
         (Self::PROCESS_COUNT, "process-count"),
         (Self::SECRETS, "secrets"),
+        (Self::TRUST_STORE, "trust-store"),
     ];
 
     /// Returns the names of the features in this set. Skips bits that this

@@ -107,6 +107,8 @@ mod secret;
 pub mod service;
 #[cfg(feature = "protocol")]
 pub mod terminal;
+#[cfg(feature = "protocol")]
+mod trust_store;
 
 #[cfg(feature = "protocol")]
 pub use decoder::{Decoder, Item};
@@ -136,3 +138,5 @@ pub use request_properties::{Outputs, Recovery, StartEvent};
 pub use rlimits::{Rlimit, Rlimits, RlimitsBuf};
 #[cfg(feature = "protocol")]
 pub use secret::SecretVariable;
+#[cfg(feature = "protocol")]
+pub use trust_store::TrustStore;

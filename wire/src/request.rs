@@ -11,6 +11,7 @@ use crate::{
     request_properties::{Outputs, Recovery, StartEvent},
     service::ServiceRequest,
     terminal::TerminalRequest,
+    trust_store::TrustStore,
 };
 
 /// A request of the host, which opens a stream.
@@ -126,6 +127,10 @@ pub enum Request<'a> {
     /// descendants: [`Outcome::Processes`] at once. [`Outcome::Failed`] if the kernel
     /// does not count them.
     CountProcesses,
+    /// Replaces the trust store of programs: [`Outcome::Done`]. If it fails, programs
+    /// have that of the image.
+    #[serde(borrow)]
+    SetTrustStore(TrustStore<'a>),
 }
 
 /// The properties of each request. The matches have no wildcards where a new
@@ -146,6 +151,7 @@ impl<'a> Request<'a> {
             Self::Freeze | Self::Thaw | Self::Renew(_) => Capabilities::SNAPSHOTS,
             Self::Network(_) => Capabilities::NETWORK,
             Self::CountProcesses => Capabilities::PROCESS_COUNT,
+            Self::SetTrustStore(_) => Capabilities::TRUST_STORE,
             Self::Start(_)
             | Self::Resume(_)
             | Self::Attach(_)
@@ -167,7 +173,8 @@ impl<'a> Request<'a> {
             | Self::Detach { .. }
             | Self::Freeze
             | Self::Thaw
-            | Self::CountProcesses => Recovery::Repeat,
+            | Self::CountProcesses
+            | Self::SetTrustStore(_) => Recovery::Repeat,
             Self::Start(start) => match start.mode {
                 ProcessMode::Foreground => Recovery::Resume,
                 // The agent recognises a repeated start by its ticket.
@@ -221,7 +228,8 @@ impl<'a> Request<'a> {
             | Self::Freeze
             | Self::Thaw
             | Self::Renew(_)
-            | Self::CountProcesses => Outputs::NONE,
+            | Self::CountProcesses
+            | Self::SetTrustStore(_) => Outputs::NONE,
         }
     }
 
@@ -250,7 +258,8 @@ impl<'a> Request<'a> {
             | Self::Freeze
             | Self::Thaw
             | Self::Renew(_)
-            | Self::Network(_) => true,
+            | Self::Network(_)
+            | Self::SetTrustStore(_) => true,
             Self::Ping
             | Self::Start(_)
             | Self::Attach(_)

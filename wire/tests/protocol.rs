@@ -10,7 +10,8 @@ use serde_reflection::{
 use vmcell_wire::{
     Attach, Capabilities, Channel, Event, Exit, ExitCause, Failure, FailureKind, Header, Hello,
     Kind, Outcome, Output, PackedStringsBuf, Position, ProcessMode, Renew, Request, Resume,
-    Selector, Stage, Start, StartEvent, Stdin, StreamId, boot, encode, files, limits, namespaces,
+    Selector, Stage, Start, StartEvent, Stdin, StreamId, TrustStore, boot, encode, files, limits,
+    namespaces,
     network::{self, NetworkRequest},
     service::{self, ServiceRequest},
     terminal::{self, TerminalRequest},
@@ -383,6 +384,7 @@ fn each_request<T>(call: impl FnMut(&Request<'_>) -> T) -> Vec<T> {
         Request::Network(NetworkRequest::Capture { prefixes: b"" }),
         Request::Network(NetworkRequest::Accept { ticket: 0 }),
         Request::CountProcesses,
+        Request::SetTrustStore(TrustStore::default()),
     ];
     requests.iter().map(call).collect()
 }

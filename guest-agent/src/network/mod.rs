@@ -30,7 +30,9 @@ mod requests;
 mod resolver_file;
 mod routes;
 mod table;
+mod trust_store;
 mod waiting;
 mod wants;
 
 pub(crate) use table::Network;
+pub(crate) use trust_store::MountedFiles;

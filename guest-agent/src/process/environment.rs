@@ -7,10 +7,11 @@ use crate::user::User;
 /// The default search path for programs.
 const PATH: &[u8] = b"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// Adds to `more` the variables that programs expect and `env` lacks. Without a
-/// user, those of root.
+/// Adds to `more` the variables that programs expect and `env` lacks, and those of
+/// `defaults`. Without a user, those of root.
 pub(super) fn add_defaults(
     env: PackedStrings<'_>,
+    defaults: PackedStrings<'_>,
     user: Option<&User>,
     more: &mut PackedStringsBuf,
 ) {
@@ -40,6 +41,16 @@ pub(super) fn add_defaults(
         match user {
             None => add(b"USER=root"),
             Some(user) => add(format!("USER={}", user.name).as_bytes()),
+        }
+    }
+    for variable in defaults.iter().map(core::ffi::CStr::to_bytes) {
+        if lacks(
+            variable
+                .split(|byte| *byte == b'=')
+                .next()
+                .unwrap_or_default(),
+        ) {
+            add(variable);
         }
     }
 }

@@ -33,6 +33,8 @@ pub(crate) struct Spawner {
     candidates: PackedStringsBuf,
     /// The default variables that its environment gets.
     more_env: PackedStringsBuf,
+    /// The variables that every such environment gets.
+    common_env: PackedStringsBuf,
     /// `/dev/null`.
     null: OwnedFd,
     /// The uid of the agent.
@@ -64,6 +66,7 @@ impl Spawner {
             launcher: Launcher::new(),
             candidates: PackedStringsBuf::new(),
             more_env: PackedStringsBuf::new(),
+            common_env: PackedStringsBuf::new(),
             null: rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?,
             uid: rustix::process::geteuid().as_raw(),
             settings,
@@ -74,6 +77,16 @@ impl Spawner {
     /// path may lead elsewhere by now.
     pub(crate) fn dev_null(&self) -> Result<OwnedFd, Errno> {
         rustix::io::fcntl_dupfd_cloexec(&self.null, 0)
+    }
+
+    /// Sets the variables that default environments have from now on.
+    #[cfg(feature = "network")]
+    pub(crate) fn set_common_env(&mut self, env: vmcell_wire::PackedStrings<'_>) {
+        self.common_env.clear();
+        for variable in env.iter() {
+            // It fails only on a zero byte, and none of these has one.
+            let _ = self.common_env.push(variable.to_bytes());
+        }
     }
 
     /// Begins to start the program in `cgroup`, which the process then owns.
@@ -136,7 +149,8 @@ impl Spawner {
         let user = User::find(start.user)?;
         self.more_env.clear();
         if start.default_env {
-            add_defaults(start.env, user.as_ref(), &mut self.more_env);
+            let common = self.common_env.as_packed();
+            add_defaults(start.env, common, user.as_ref(), &mut self.more_env);
         }
         find_candidates(program.to_bytes(), start.env, &mut self.candidates);
 

@@ -77,6 +77,9 @@ impl Agent {
                 Failure::from_errno(raw_errno(errno), Stage::Request, text)
             })?;
         }
+        // The certificates of the VM that was saved are nobody's any more.
+        #[cfg(feature = "network")]
+        self.tasks.restore_trust_store();
         self.boot_id = renew.boot_id;
         self.change_reset_key(renew.reset_key);
         // The agent's list does not have the link that is being served.

@@ -2,7 +2,7 @@
 //! less what its program does not allow.
 
 use vmcell_wire::{
-    Capabilities, Channel, FailureKind, Renew, Request, Selector, Stage, encode,
+    Capabilities, Channel, FailureKind, Renew, Request, Selector, Stage, TrustStore, encode,
     files::{FileOperation, FileRequest},
     network::NetworkRequest,
     service::ServiceRequest,
@@ -71,6 +71,7 @@ fn denied() -> Capabilities {
         | Capabilities::CLOCK
         | Capabilities::SNAPSHOTS
         | Capabilities::NETWORK
+        | Capabilities::TRUST_STORE
         | Capabilities::PROCESS_COUNT
 }
 
@@ -88,6 +89,7 @@ pub(crate) fn what_the_program_does_not_allow_is_not_announced_and_is_rejected(m
         Request::Network(NetworkRequest::Capture { prefixes: &[] }),
         Request::Network(NetworkRequest::Accept { ticket: 1 }),
         Request::CountProcesses,
+        Request::SetTrustStore(TrustStore::default()),
     ] {
         assert_eq!(program.host.refused(&request), UNSUPPORTED);
     }

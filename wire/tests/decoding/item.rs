@@ -5,7 +5,7 @@ use vmcell_wire::{
     Attach, Attached, BufferedRange, CgroupLimits, Channel, Event, Exit, ExitCause, Failure,
     Header, Hello, Item, Kind, Outcome, Output, PackedStrings, PackedStringsBuf, Peer, Position,
     ProcessEntry, ProcessMode, Renew, Request, Resume, Rlimit, Rlimits, RlimitsBuf, Selector,
-    Stage, Start, Stdin, StreamId, encode, network::NetworkRequest,
+    Stage, Start, Stdin, StreamId, TrustStore, encode, network::NetworkRequest,
 };
 
 /// Leaks a value for messages to borrow from, so that tests need no owned
@@ -130,6 +130,8 @@ fn request() -> impl Strategy<Value = Request<'static>> {
         Just(Request::Freeze),
         Just(Request::Thaw),
         Just(Request::CountProcesses),
+        (packed(), packed())
+            .prop_map(|(mounts, env)| Request::SetTrustStore(TrustStore { mounts, env })),
         renew().prop_map(Request::Renew),
         any::<Vec<u8>>().prop_map(|prefixes| {
             let prefixes = leak(prefixes);

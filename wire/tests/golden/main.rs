@@ -19,6 +19,7 @@ mod renew;
 mod request;
 mod reset;
 mod secret;
+mod trust_store;
 
 use vmcell_wire::{
     CgroupLimits, Event, Exit, ExitCause, Outcome, PackedStringsBuf, ProcessMode, Request, Start,

@@ -1,4 +1,4 @@
-use vmcell_wire::SecretVariable;
+use vmcell_wire::{Capabilities, SecretVariable};
 
 use super::hex;
 
@@ -8,4 +8,5 @@ fn a_secret_variable() {
     let (header, masked) = entry.split_at(17);
     assert_eq!(header, b"=0123456789abcdef");
     assert_eq!(hex(masked), "9fc083eff5c5ebc952656a1ef7");
+    assert_eq!(Capabilities::SECRETS.bits(), 0x2000);
 }

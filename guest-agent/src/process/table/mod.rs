@@ -386,6 +386,12 @@ impl Processes {
         }
     }
 
+    /// Sets the variables that default environments have from now on.
+    #[cfg(feature = "network")]
+    pub(crate) fn set_common_env(&mut self, env: vmcell_wire::PackedStrings<'_>) {
+        self.spawner.set_common_env(env);
+    }
+
     /// Returns whether each process has a cgroup.
     pub(crate) fn has_cgroups(&self) -> bool {
         self.cgroups.is_some()
