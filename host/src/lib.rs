@@ -50,6 +50,8 @@ mod acceleration;
 mod agent;
 mod attach;
 pub mod backend;
+#[cfg(feature = "broker")]
+pub mod broker;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod console;

@@ -12,6 +12,8 @@ use super::{
     policy::NameVerdict,
     state::{Admission, Metered, NetworkState},
 };
+#[cfg(feature = "broker")]
+use crate::broker::BrokeredHost;
 use crate::{
     port::{Connection, Meter as _, relay, relay_stream, reset_on_close},
     printable,
@@ -79,7 +81,9 @@ impl WantedConnection {
         let mut admission = None;
         match self.dial(&policy, state, &mut admission).await {
             Ok((allowed, upstream)) => Ok(UpstreamConnection {
-                metered: state.open(self.wanted(), allowed.rule.clone(), allowed.address),
+                metered: Arc::new(state.open(self.wanted(), allowed.rule.clone(), allowed.address)),
+                #[cfg(feature = "broker")]
+                brokered: self.brokered(state),
                 wanted: self,
                 allowed,
                 policies,
@@ -94,6 +98,15 @@ impl WantedConnection {
                 state.decided(self.wanted(), verdict);
                 Err(refusal)
             }
+        }
+    }
+
+    /// Returns the host if it gets values of secrets.
+    #[cfg(feature = "broker")]
+    fn brokered(&self, state: &NetworkState) -> Option<Arc<BrokeredHost>> {
+        match (&state.hooks.broker, &self.target) {
+            (Some(broker), WantedTarget::Name(name)) => broker.host(name, self.port),
+            _ => None,
         }
     }
 
@@ -201,7 +214,9 @@ impl WantedConnection {
 /// A connection to a host, in place of a program of the guest.
 #[derive(Debug)]
 pub(super) struct UpstreamConnection {
-    metered: Metered,
+    metered: Arc<Metered>,
+    #[cfg(feature = "broker")]
+    brokered: Option<Arc<BrokeredHost>>,
     wanted: WantedConnection,
     allowed: Allowed,
     policies: watch::Receiver<Arc<NetworkPolicy>>,
@@ -218,13 +233,21 @@ impl UpstreamConnection {
     ) {
         let Self {
             metered,
+            #[cfg(feature = "broker")]
+            brokered,
             wanted,
             allowed,
             mut policies,
             upstream,
         } = self;
         let number = metered.number;
-        let relaying = relay_to_guest(connecting, upstream, &metered);
+        let relaying = async {
+            #[cfg(feature = "broker")]
+            if let Some(host) = brokered {
+                return host.serve(connecting, upstream, metered.clone()).await;
+            }
+            relay_to_guest(connecting, upstream, &metered).await
+        };
         tokio::pin!(relaying);
         loop {
             tokio::select! {

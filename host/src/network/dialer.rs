@@ -72,7 +72,7 @@ pub(super) enum UpstreamKind {
 }
 
 /// A connection that is not TCP.
-pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
@@ -80,6 +80,20 @@ impl Upstream {
     /// Creates it from any stream, such as one through a proxy.
     pub fn new(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) -> Self {
         Self(UpstreamKind::Other(Box::new(stream)))
+    }
+}
+
+#[cfg(feature = "broker")]
+impl Upstream {
+    /// Returns the stream, for small messages in both directions.
+    pub(crate) fn into_stream(self) -> std::io::Result<Box<dyn Stream>> {
+        Ok(match self.0 {
+            UpstreamKind::Tcp(stream) => {
+                stream.set_nodelay(true)?;
+                Box::new(stream)
+            }
+            UpstreamKind::Other(stream) => stream,
+        })
     }
 }
 

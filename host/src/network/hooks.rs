@@ -8,6 +8,9 @@ pub(crate) struct NetworkHooks {
     pub(crate) resolver: Arc<dyn Resolver>,
     pub(crate) dialer: Arc<dyn Dialer>,
     pub(crate) observer: Option<Arc<dyn NetworkObserver>>,
+    /// Puts secrets into requests. Each VM has its own.
+    #[cfg(feature = "broker")]
+    pub(crate) broker: Option<Arc<crate::broker::Broker>>,
 }
 
 impl Default for NetworkHooks {
@@ -16,6 +19,8 @@ impl Default for NetworkHooks {
             resolver: Arc::new(SystemResolver),
             dialer: Arc::new(DirectDialer),
             observer: None,
+            #[cfg(feature = "broker")]
+            broker: None,
         }
     }
 }

@@ -77,6 +77,16 @@ pub(crate) trait Meter {
     fn sent(&self, bytes: usize) -> io::Result<()>;
 }
 
+impl<M: Meter> Meter for std::sync::Arc<M> {
+    fn received(&self, bytes: usize) -> io::Result<()> {
+        M::received(self, bytes)
+    }
+
+    fn sent(&self, bytes: usize) -> io::Result<()> {
+        M::sent(self, bytes)
+    }
+}
+
 /// Counts nothing.
 impl Meter for () {
     fn received(&self, _: usize) -> io::Result<()> {

@@ -1,6 +1,8 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use super::Vm;
+#[cfg(feature = "broker")]
+use crate::broker::{BrokerSettings, BrokeredSecret};
 use crate::{
     acceleration::Acceleration,
     backend::{Backends, Qemu, Root},
@@ -59,6 +61,8 @@ pub struct VmBuilder {
     pub(super) scratch_folder: PathBuf,
     pub(super) network: Option<NetworkPolicy>,
     pub(super) network_hooks: NetworkHooks,
+    #[cfg(feature = "broker")]
+    pub(super) broker: BrokerSettings,
 }
 
 impl Default for VmBuilder {
@@ -92,6 +96,8 @@ impl Default for VmBuilder {
             scratch_folder: std::env::temp_dir(),
             network: None,
             network_hooks: NetworkHooks::default(),
+            #[cfg(feature = "broker")]
+            broker: BrokerSettings::default(),
         }
     }
 }
@@ -358,6 +364,23 @@ impl VmBuilder {
     /// Sets who is told of all that the programs of the guest want of the network.
     pub fn network_observer(mut self, observer: impl NetworkObserver + 'static) -> Self {
         self.network_hooks.observer = Some(Arc::new(observer));
+        self
+    }
+
+    /// Lets programs of the guest use a secret that they do not have: see
+    /// [`broker`](crate::broker). Can be called many times.
+    #[cfg(feature = "broker")]
+    pub fn broker(mut self, secret: &BrokeredSecret) -> Self {
+        self.broker.secrets.push(secret.clone());
+        self
+    }
+
+    /// Trusts certificates, as PEM, when the host connects to others with
+    /// [brokered secrets](crate::broker), besides those that this system trusts. What the
+    /// guest trusts does not change.
+    #[cfg(feature = "broker")]
+    pub fn broker_root(mut self, pem: impl Into<Vec<u8>>) -> Self {
+        self.broker.roots.push(pem.into());
         self
     }
 

@@ -48,6 +48,9 @@ use crate::{
     snapshot::{AgentRecord, GuestRecord, LoadedSnapshot, SnapshotOptions, SnapshotReport},
 };
 
+#[cfg(feature = "broker")]
+use crate::network::NetworkHooks;
+
 /// Resources of a backend, to be dropped when the VM has ended.
 pub(super) type HeldResources = Vec<Box<dyn Any + Send>>;
 
@@ -90,6 +93,8 @@ async fn boot(
     attach_socket: Option<AttachSocket>,
 ) -> Result<Vm, Error> {
     builder.validate()?;
+    #[cfg(feature = "broker")]
+    let broker = builder.broker.clone().broker().await?;
     let snapshot = load_snapshot(&builder).await?;
     let machine = machine_for(&builder, snapshot.as_deref(), secrets, id.clone())?;
     let keeps_disk = machine.root.is_kept();
@@ -144,8 +149,13 @@ async fn boot(
         .await
         .map_err(|error| agent::with_old_agent_reason(error, &agent))?;
     let session = Arc::new(session);
-    let network =
-        OwnNetwork::start(builder.network, builder.network_hooks, session.clone()).await?;
+    let hooks = builder.network_hooks;
+    #[cfg(feature = "broker")]
+    let hooks = NetworkHooks {
+        broker: broker.clone(),
+        ..hooks
+    };
+    let network = OwnNetwork::start(builder.network, hooks, session.clone()).await?;
     let summary = VmSummary::new(
         image,
         vcpus,
@@ -186,7 +196,12 @@ async fn boot(
         disk,
     };
     let attach_socket = attach_socket.map(|socket| (socket, summary));
-    start_driver((vmm, control), session, kept, started_vm, attach_socket)
+    let vm = start_driver((vmm, control), session, kept, started_vm, attach_socket)?;
+    #[cfg(feature = "broker")]
+    if let Some(broker) = broker {
+        broker.install_trust(&vm).await?;
+    }
+    Ok(vm)
 }
 
 /// What a handle reports about its VM.

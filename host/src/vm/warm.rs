@@ -3,6 +3,8 @@
 use std::{borrow::Cow, path::PathBuf, sync::Arc};
 
 use super::{Vm, VmBuilder};
+#[cfg(feature = "broker")]
+use crate::broker::BrokerSettings;
 use crate::{
     acceleration::AccelerationChoice,
     agent,
@@ -22,6 +24,9 @@ impl VmBuilder {
             hostname: None,
             warm: false,
             template_key: Some(key),
+            // Each VM of the template has its own.
+            #[cfg(feature = "broker")]
+            broker: BrokerSettings::default(),
             ..self
         }
     }

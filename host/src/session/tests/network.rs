@@ -52,6 +52,8 @@ async fn start(
 ) -> (OwnNetwork, StreamId) {
     let policy = NetworkPolicy::rules().allow("good.test:443").unwrap();
     let hooks = NetworkHooks {
+        #[cfg(feature = "broker")]
+        broker: None,
         resolver: Arc::new(outside.clone()),
         dialer: Arc::new(outside.clone()),
         observer: None,
