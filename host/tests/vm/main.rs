@@ -7,6 +7,7 @@
 
 mod backends;
 mod background;
+mod broker;
 mod clients;
 mod clock;
 mod descriptors;
