@@ -77,6 +77,8 @@ pub mod port;
 mod process;
 mod processor;
 mod random;
+#[cfg(feature = "receipt")]
+pub mod receipt;
 mod redaction;
 mod result_budget;
 mod run_folder;
