@@ -6,3 +6,6 @@ mod readme {}
 
 #[doc = include_str!("../../docs/guide.md")]
 mod guide {}
+
+#[doc = include_str!("../../docs/tool.md")]
+mod tool {}

@@ -44,6 +44,9 @@
 //! With the feature `serde`, results implement the traits of serde, and look as
 //! the command line prints them with `--json`.
 //!
+//! With the feature `tool`, the module `tool` runs requests of language models under a
+//! policy, and the module `receipt` keeps what ran in a log that shows every later change.
+//!
 //! The library needs tokio with its I/O and time drivers enabled.
 
 mod acceleration;
@@ -92,6 +95,8 @@ mod sys;
 pub mod template;
 #[cfg(feature = "terminal")]
 pub mod terminal;
+#[cfg(feature = "tool")]
+pub mod tool;
 pub mod tree;
 mod tsc;
 mod vm;

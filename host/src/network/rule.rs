@@ -73,6 +73,17 @@ impl Rule {
         }
     }
 
+    /// Returns whether it is about this host, a name or an address, and this port.
+    #[cfg(feature = "tool")]
+    pub(crate) fn covers(&self, host: &str, port: u16) -> bool {
+        let has_host = match (host.parse::<IpAddr>(), HostName::new(host)) {
+            (Ok(address), _) => self.has_address(address),
+            (Err(_), Ok(name)) => self.has_name(&name),
+            (Err(_), Err(_)) => false,
+        };
+        has_host && self.ports.contains(port)
+    }
+
     /// Returns whether it is about a name, with whatever port.
     pub(super) fn has_name(&self, name: &HostName) -> bool {
         match &self.hosts {

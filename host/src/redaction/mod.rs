@@ -23,6 +23,8 @@ mod search;
 mod secret_set;
 #[cfg(test)]
 mod tests;
+#[cfg(feature = "tool")]
+mod whole;
 
 pub(crate) use redactor::{MASK, Redacted, Redactor};
 pub(crate) use scan::{ScanMode, SecretScan};

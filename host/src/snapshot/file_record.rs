@@ -62,6 +62,14 @@ impl FileRecord {
     }
 }
 
+/// Returns the digest of a file. This program reads each file once.
+#[cfg(feature = "tool")]
+pub(crate) fn file_digest(path: &Path) -> io::Result<Digest> {
+    let file = File::open(path)?;
+    let identity = FileIdentity::of(&file.metadata()?);
+    cached_digest(&file, identity)
+}
+
 impl FileIdentity {
     fn of(metadata: &Metadata) -> Self {
         let seconds = i128::from(metadata.mtime());

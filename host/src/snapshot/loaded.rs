@@ -29,6 +29,8 @@ use crate::{
 pub(crate) struct LoadedSnapshot {
     pub(crate) guest: GuestRecord,
     pub(crate) machine: SavedMachine,
+    /// The digest of the image.
+    pub(crate) image_sha256: Option<sparse::Digest>,
 }
 
 impl LoadedSnapshot {
@@ -70,6 +72,7 @@ impl LoadedSnapshot {
                 disk_size: manifest.disk_size,
             },
             guest: manifest.guest,
+            image_sha256: manifest.image.map(|record| record.sha256),
         })
     }
 }
@@ -84,6 +87,7 @@ impl LoadedSnapshot {
         Self {
             guest: self.guest.clone(),
             machine,
+            image_sha256: self.image_sha256,
         }
     }
 }

@@ -59,6 +59,8 @@ mod partial;
 mod tests;
 
 pub use error::SnapshotError;
+#[cfg(feature = "tool")]
+pub(crate) use file_record::file_digest;
 pub(crate) use loaded::{LoadedSnapshot, Summary, keep_image};
 pub(crate) use manifest::{AgentRecord, GuestRecord};
 pub use options::{SnapshotOptions, SnapshotReport};

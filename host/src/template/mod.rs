@@ -115,6 +115,12 @@ impl Template {
         self.shared.builder.vm_from(loaded)
     }
 
+    /// Returns the digest of the image below it.
+    #[cfg(feature = "tool")]
+    pub(crate) fn image_sha256(&self) -> Option<crate::sparse::Digest> {
+        self.loaded().image_sha256
+    }
+
     fn loaded(&self) -> MutexGuard<'_, Arc<LoadedSnapshot>> {
         let loaded = self.shared.loaded.lock();
         loaded.unwrap_or_else(PoisonError::into_inner)

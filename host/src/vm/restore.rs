@@ -144,7 +144,7 @@ pub(super) fn restored_machine(
     secrets: Secrets,
     id: String,
 ) -> Result<Machine, Error> {
-    let LoadedSnapshot { guest, machine } = snapshot;
+    let LoadedSnapshot { guest, machine, .. } = snapshot;
     let has_disk = machine.has(PartKind::Layer) || machine.has(PartKind::Disk);
     match (has_disk, builder.disk.is_some()) {
         (true, true) => {

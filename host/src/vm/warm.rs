@@ -98,6 +98,25 @@ impl VmBuilder {
         Ok(parts.key())
     }
 
+    /// Returns the kernel that it would boot, if its backend boots one.
+    #[cfg(feature = "tool")]
+    pub(crate) async fn kernel_path(&self) -> Option<PathBuf> {
+        let chosen = self
+            .backends
+            .chosen(self.backend.as_deref(), self.host_compat);
+        let (backend, _) = chosen.await.ok()?;
+        backend.kernel(self.kernel.as_deref()).ok()
+    }
+
+    /// Returns the agent that it would run.
+    #[cfg(feature = "tool")]
+    pub(crate) fn agent_bytes(&self) -> Result<Cow<'static, [u8]>, Error> {
+        match &self.agent {
+            Some(path) => Ok(Cow::Owned(agent::read(path)?)),
+            None => Ok(Cow::Borrowed(agent::EMBEDDED)),
+        }
+    }
+
     /// Returns the backend that it would run on, if that can take snapshots.
     pub(crate) async fn backend_with_snapshots(&self) -> Result<Arc<dyn Backend>, Error> {
         let chosen = self

@@ -374,6 +374,21 @@ impl Workspace {
         .await
     }
 
+    /// Sets that it is deleted by itself after so long from now on. Returns when that is.
+    #[cfg(feature = "tool")]
+    pub(crate) async fn expire_after(
+        &self,
+        time: std::time::Duration,
+    ) -> Result<std::time::SystemTime, Error> {
+        let mut locked = self.lock().await?;
+        let expires = std::time::SystemTime::now().checked_add(time);
+        let expires =
+            expires.ok_or_else(|| Error::Invalid("it would be kept for ever".to_owned()))?;
+        locked.record.expires = Some(Timestamp::of(expires));
+        on_thread("change the workspace", move || locked.write()).await?;
+        Ok(expires)
+    }
+
     /// Changes its name or its labels, and nothing else.
     ///
     /// # Errors

@@ -41,6 +41,7 @@ mod spec;
 mod squatters;
 mod stuck;
 mod terminals;
+mod tool;
 mod trees;
 
 use std::{

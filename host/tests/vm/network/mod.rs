@@ -31,14 +31,14 @@ use vmcell::{
 use crate::{builder, builder_with_link};
 
 /// A web server on the loopback of this machine. It counts its clients.
-struct WebServer {
-    address: SocketAddr,
+pub(crate) struct WebServer {
+    pub(crate) address: SocketAddr,
     clients: Arc<Mutex<usize>>,
     task: AbortHandle,
 }
 
 impl WebServer {
-    async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
         let clients = Arc::new(Mutex::new(0));
@@ -56,11 +56,11 @@ impl WebServer {
         }
     }
 
-    fn port(&self) -> u16 {
+    pub(crate) fn port(&self) -> u16 {
         self.address.port()
     }
 
-    fn clients(&self) -> usize {
+    pub(crate) fn clients(&self) -> usize {
         *self.clients.lock().unwrap()
     }
 }
@@ -131,13 +131,13 @@ struct Page {
 
 /// Resolves every name to the same addresses, and remembers the names.
 #[derive(Clone, Debug, Default)]
-struct FixedResolver {
+pub(crate) struct FixedResolver {
     addresses: Vec<IpAddr>,
     asked: Arc<Mutex<Vec<String>>>,
 }
 
 impl FixedResolver {
-    fn to(addresses: &[&str]) -> Self {
+    pub(crate) fn to(addresses: &[&str]) -> Self {
         Self {
             addresses: addresses.iter().map(|it| it.parse().unwrap()).collect(),
             asked: Arc::default(),
@@ -159,13 +159,13 @@ impl Resolver for FixedResolver {
 /// Remembers what it is asked to connect to, and connects to a server of this machine in
 /// its place.
 #[derive(Clone, Debug)]
-struct RecordingDialer {
+pub(crate) struct RecordingDialer {
     server: SocketAddr,
     dialled: Arc<Mutex<Vec<Destination>>>,
 }
 
 impl RecordingDialer {
-    fn to(server: SocketAddr) -> Self {
+    pub(crate) fn to(server: SocketAddr) -> Self {
         Self {
             server,
             dialled: Arc::default(),
