@@ -17,6 +17,7 @@ use crate::{
     network_options::NetworkOptions,
     port::PublishArguments,
     process_selector,
+    receipt::ReceiptArguments,
     restore::RestoreArguments,
     screen::ScreenArguments,
     secret::SecretArguments,
@@ -26,6 +27,7 @@ use crate::{
     snapshot::SnapshotArguments,
     template::TemplateArguments,
     terminate::TerminateArguments,
+    tool::ToolArguments,
     top::TopArguments,
     vm::VmArguments,
     vm_source::SourceOptions,
@@ -103,6 +105,10 @@ pub(crate) enum CliCommand {
     Patch(PatchArguments),
     /// Print changes in a directory of a VM as a patch.
     Diff(DiffArguments),
+    /// Run requests of language models, under a policy.
+    Tool(ToolArguments),
+    /// Show and verify what `vmcell tool` has recorded.
+    Receipt(ReceiptArguments),
     /// List the environments that VMs boot from.
     Images(ImagesArguments),
     /// Print the version.
@@ -150,6 +156,9 @@ impl CliCommand {
             Self::Doctor(arguments) => arguments.json,
             Self::Kill(arguments) => arguments.json,
             Self::Images(arguments) => arguments.json,
+            Self::Receipt(arguments) => arguments.json(),
+            // All that it prints is JSON.
+            Self::Tool(_) => true,
             Self::Shell(_)
             | Self::Cat(_)
             | Self::Version

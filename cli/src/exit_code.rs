@@ -6,7 +6,7 @@ pub(crate) use vmcell_cli::exit::{BROKEN_PIPE, INCOMPLETE, SIGNAL_BASE, TOOL_FAI
 /// The command ran into its timeout.
 pub(crate) const TIMED_OUT: u8 = 124;
 /// The command was found, but could not be started.
-const NOT_STARTED: u8 = 126;
+pub(crate) const NOT_STARTED: u8 = 126;
 /// The command was not found.
 const NOT_FOUND: u8 = 127;
 /// The user's terminal is gone (SIGHUP).

@@ -31,6 +31,7 @@ mod pause;
 mod port;
 mod process_selector;
 mod ps;
+mod receipt;
 mod restore;
 mod result;
 mod run;
@@ -49,6 +50,7 @@ mod tail;
 mod target;
 mod template;
 mod terminate;
+mod tool;
 mod top;
 mod vm;
 mod vm_source;
@@ -101,6 +103,8 @@ fn main() -> ExitCode {
         CliCommand::Stat(arguments) => files::stat(arguments),
         CliCommand::Patch(arguments) => files::patch(arguments),
         CliCommand::Diff(arguments) => files::diff(arguments),
+        CliCommand::Tool(arguments) => tool::tool(arguments),
+        CliCommand::Receipt(arguments) => receipt::receipt(&arguments),
         CliCommand::Completions(arguments) => manual::completions(Arguments::command(), &arguments),
         CliCommand::Man(arguments) => manual::man(Arguments::command(), &arguments),
         CliCommand::Images(arguments) => images::images(&arguments),

@@ -44,6 +44,7 @@ mod stop;
 mod template;
 mod terminal_output;
 mod termination;
+mod tool;
 mod tree;
 mod user;
 mod vm;
