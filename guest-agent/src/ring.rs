@@ -1,6 +1,7 @@
 use alloc::{boxed::Box, vec};
 
 use rustix::io::Errno;
+use zeroize::Zeroize as _;
 
 use crate::sys::Mapping;
 
@@ -220,6 +221,15 @@ impl Memory {
             Self::None => &mut [],
             Self::Small(memory) => memory,
             Self::Large(memory) => memory.as_mut_slice(),
+        }
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // Programs print secrets. The kernel zeroes a mapping, but nobody the heap.
+        if let Self::Small(memory) = self {
+            memory.zeroize();
         }
     }
 }

@@ -34,6 +34,7 @@ mod publish;
 mod push_pull;
 mod run;
 mod screen;
+mod secrets;
 mod service;
 mod service_options;
 mod services;

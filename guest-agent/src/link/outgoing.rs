@@ -2,6 +2,7 @@ use alloc::vec::Vec;
 
 use rustix::{fd::OwnedFd, io::Errno};
 use vmcell_wire::{Capabilities, Channel, Event, Header, Outcome, StreamId, WireError, encode};
+use zeroize::Zeroize as _;
 
 use super::{LinkError, staged::StagedFrames};
 #[cfg(feature = "files")]
@@ -91,6 +92,12 @@ const MAX_UNCOPIED_PAYLOAD: usize = 2 * MAX_COPIED_FRAME - Header::SIZE;
 /// The largest frame that is copied, including its header: a virtio-serial port
 /// accepts no more at once.
 const MAX_COPIED_FRAME: usize = 32 * 1024;
+
+impl Drop for FrameInFlight {
+    fn drop(&mut self) {
+        self.copied_payload.as_mut_slice().zeroize();
+    }
+}
 
 /// No more frames are added once this many bytes are pending.
 const WRITE_BATCH: usize = 16 * 1024;
@@ -244,6 +251,7 @@ impl Outgoing {
         }
         let header = encode::data_header(stream, channel, count)?;
         self.urgent = true;
+        self.make_room(count.saturating_add(Header::SIZE));
         self.control.extend_from_slice(&header);
         self.control.extend_from_slice(first);
         self.control.extend_from_slice(second);
@@ -279,10 +287,25 @@ impl Outgoing {
             self.staged.add(header, count);
         } else {
             self.urgent = true;
+            self.make_room(count.saturating_add(Header::SIZE));
             self.control.extend_from_slice(&header);
-            self.control.extend_from_slice(self.staged.payload(count));
+            let payload = self.staged.payload(count);
+            self.control.extend_from_slice(payload);
+            payload.zeroize();
         }
         Ok(Added::Frame(count))
+    }
+
+    /// Makes room for more bytes. What programs have printed may be a secret, so no copy of
+    /// it stays where the buffer was.
+    fn make_room(&mut self, count: usize) {
+        let length = self.control.len().saturating_add(count);
+        if length > self.control.capacity() {
+            let mut larger = Vec::with_capacity(length.next_power_of_two());
+            larger.extend_from_slice(&self.control);
+            self.control.as_mut_slice().zeroize();
+            self.control = larger;
+        }
     }
 
     /// Copies the rest of the frame in flight of a process whose ring is about
@@ -343,6 +366,7 @@ impl Outgoing {
         }
         self.written = self.written.saturating_add(count);
         if self.waiting() == 0 {
+            self.control.as_mut_slice().zeroize();
             self.control.clear();
             self.control.shrink_to(RETAINED_CAPACITY);
             self.written = 0;

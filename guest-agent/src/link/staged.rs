@@ -1,6 +1,7 @@
 use alloc::{vec, vec::Vec};
 
 use vmcell_wire::Header;
+use zeroize::Zeroize as _;
 
 /// A reusable buffer of data frames, whose payloads are read directly behind
 /// their headers.
@@ -33,10 +34,10 @@ impl StagedFrames {
     }
 
     /// Returns the first `count` bytes in the space for the next payload.
-    pub(super) fn payload(&self, count: usize) -> &[u8] {
+    pub(super) fn payload(&mut self, count: usize) -> &mut [u8] {
         let start = self.end.saturating_add(Header::SIZE);
-        let payload = self.buffer.get(start..).unwrap_or_default();
-        payload.get(..count).unwrap_or(payload)
+        let end = start.saturating_add(count);
+        self.buffer.get_mut(start..end).unwrap_or_default()
     }
 
     /// Adds a frame whose payload is the first `count` bytes in that space.
@@ -66,6 +67,11 @@ impl StagedFrames {
     pub(super) fn advance(&mut self, count: usize) {
         self.written = self.written.saturating_add(count);
         if self.written >= self.end {
+            // Programs may have sent a secret.
+            self.buffer
+                .get_mut(..self.end)
+                .unwrap_or_default()
+                .zeroize();
             self.written = 0;
             self.end = 0;
         }

@@ -2,6 +2,7 @@ use core::ffi::{CStr, c_char};
 
 use rustix::io::Errno;
 use vmcell_wire::{PackedStrings, SecretVariable};
+use zeroize::Zeroize as _;
 
 use super::Mapping;
 
@@ -35,8 +36,7 @@ impl SecretStrings {
 
 impl Drop for SecretStrings {
     fn drop(&mut self) {
-        // The mapping is removed then, for which the compiler cannot leave this out.
-        self.0.as_mut_slice().fill(0);
+        self.0.as_mut_slice().zeroize();
     }
 }
 

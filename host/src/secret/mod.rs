@@ -220,7 +220,7 @@ mod tests {
             Secret::from_file("token", &path).unwrap_err(),
             Secret::from_file("token", folder.path().join("long")).unwrap_err(),
             Secret::from_file("token", &missing).unwrap_err(),
-            Secret::from_env("token", "VMCELL_NO_SUCH_VARIABLE").unwrap_err(),
+            Secret::from_env("token", "NO_SUCH_VARIABLE_OF_A_TEST").unwrap_err(),
         ] {
             let (text, debug) = (error.to_string(), format!("{error:?}"));
             assert!(

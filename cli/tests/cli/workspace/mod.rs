@@ -7,6 +7,7 @@ mod history;
 mod listing;
 mod pauses;
 mod resets;
+mod secrets;
 mod seeds;
 mod services;
 mod templates;
