@@ -1,8 +1,13 @@
-//! What secrets cost: masking them in what programs print.
+//! What secrets and calls of the tool cost.
 //!
 //! Prints a table; the figures of one run are in `benches/README.md`.
 
+mod brokered;
 mod masking;
+#[allow(dead_code, clippy::unwrap_used)]
+#[path = "../../../host/tests/vm/broker/server.rs"]
+mod server;
+mod tool_calls;
 
 use anyhow::Result;
 use tokio::runtime::Runtime;
@@ -11,5 +16,7 @@ use vmcell_benches::summary::head;
 fn main() -> Result<()> {
     let runtime = Runtime::new()?;
     head();
-    masking::measure(&runtime)
+    masking::measure(&runtime)?;
+    tool_calls::measure(&runtime)?;
+    brokered::measure(&runtime)
 }
