@@ -60,7 +60,7 @@ features: tools ## Check each library without features, with each feature alone,
 	for features in '' tokio; do \
 		cargo clippy --package vmcell-rootfs --features "$$features" -- -D warnings || exit; \
 	done
-	for features in '' archive hickory serde terminal conformance; do \
+	for features in '' archive broker hickory receipt serde terminal tool conformance; do \
 		cargo clippy --package vmcell --no-default-features --features "$$features" -- -D warnings || exit; \
 	done
 	scripts/check-systems.sh

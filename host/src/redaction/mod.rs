@@ -17,16 +17,27 @@
 mod automaton;
 mod encodings;
 mod filter;
+#[cfg(any(feature = "broker", feature = "terminal"))]
 mod redactor;
+#[cfg(feature = "terminal")]
 mod scan;
 mod search;
 mod secret_set;
-#[cfg(test)]
+#[cfg(feature = "terminal")]
+mod stored_value;
+#[cfg(all(test, feature = "terminal"))]
 mod tests;
 #[cfg(feature = "tool")]
 mod whole;
 
-pub(crate) use redactor::{MASK, Redacted, Redactor};
+#[cfg(feature = "terminal")]
+pub(crate) use redactor::Redacted;
+#[cfg(any(feature = "broker", feature = "terminal"))]
+pub(crate) use redactor::Redactor;
+#[cfg(feature = "terminal")]
 pub(crate) use scan::{ScanMode, SecretScan};
 pub(crate) use search::{SecretSearch, Thoroughness};
 pub(crate) use secret_set::SecretSet;
+
+/// Replaces each byte of a secret.
+pub(crate) const MASK: u8 = b'*';

@@ -4,10 +4,13 @@ use bytes::Bytes;
 use zeroize::Zeroizing;
 
 use super::{
-    scan::{ScanMode, SecretScan},
+    MASK,
     search::{SecretSearch, Thoroughness},
     secret_set::SecretSet,
 };
+
+#[cfg(feature = "terminal")]
+use super::scan::{ScanMode, SecretScan};
 
 /// Masks every secret in a stream of bytes.
 ///
@@ -33,9 +36,6 @@ pub(crate) struct Redacted {
     pub(crate) late_masks: Vec<Range<u64>>,
 }
 
-/// Replaces each byte of a secret.
-pub(crate) const MASK: u8 = b'*';
-
 /// Limits the bytes that are held back, since any number of control sequences may
 /// stand within a secret.
 pub(super) const MAX_HELD: usize = 16 * 1024;
@@ -51,6 +51,7 @@ impl Redactor {
     }
 
     /// Masks these secrets from now on.
+    #[cfg(feature = "terminal")]
     pub(crate) fn replace_secrets(&mut self, secrets: Arc<SecretSet>) {
         let held = &self.held;
         let found = self.search.replace_secrets(secrets, held, self.offset);
@@ -117,12 +118,14 @@ impl Redactor {
     }
 
     /// Skips lost bytes. No bytes may be held back.
+    #[cfg(feature = "terminal")]
     pub(crate) fn skip(&mut self, lost: u64) {
         self.offset = self.offset.saturating_add(lost);
         self.search.restart();
     }
 
     /// Returns a search for secrets in stored text, or `None` without secrets.
+    #[cfg(feature = "terminal")]
     pub(crate) fn scan(&self, mode: ScanMode) -> Option<SecretScan<'_>> {
         self.search.secrets().scan(mode)
     }

@@ -3,8 +3,8 @@ use std::collections::VecDeque;
 use zeroize::Zeroizing;
 
 use super::{
+    MASK,
     automaton::START,
-    redactor::MASK,
     secret_set::{MIN_LENGTH, SecretSet},
 };
 

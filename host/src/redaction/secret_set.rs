@@ -4,28 +4,28 @@ use zeroize::Zeroizing;
 
 use super::{
     automaton::{Automaton, START},
-    encodings::{self, Pattern},
+    encodings,
     filter::Filter,
+};
+
+#[cfg(feature = "terminal")]
+use super::{
     scan::{ScanMode, SecretScan},
+    stored_value::StoredValue,
 };
 
 /// Values that must not be shown, and all that is needed to find them.
 ///
 /// All of it is zeroed when it is dropped.
 pub(crate) struct SecretSet {
-    values: Vec<Value>,
+    count: usize,
+    #[cfg(feature = "terminal")]
+    values: Vec<StoredValue>,
     pub(super) automaton: Automaton,
     /// `None` if values are so short that everything has to be searched.
     pub(super) filter: Option<Filter>,
     /// The length of the longest match.
     pub(super) longest: usize,
-}
-
-/// A value, as it is.
-pub(super) struct Value {
-    pub(super) bytes: Pattern,
-    /// Its visible characters.
-    pub(super) letters: Zeroizing<Vec<char>>,
 }
 
 /// The length of the lines that programs break encoded text into, at least.
@@ -65,13 +65,15 @@ impl SecretSet {
             automaton: Automaton::new(patterns.clone()),
             filter: Filter::new(patterns.clone(), least),
             longest: patterns.map(<[u8]>::len).max().unwrap_or(0),
-            values: values.iter().map(|(value, _)| Value::new(value)).collect(),
+            count: values.len(),
+            #[cfg(feature = "terminal")]
+            values: values.iter().map(|(it, _)| StoredValue::new(it)).collect(),
         }
     }
 
     /// Returns whether there is nothing to find.
     pub(crate) fn is_empty(&self) -> bool {
-        self.values.is_empty()
+        self.count == 0
     }
 
     /// Returns the length of the longest text that a value is found in, with line ends.
@@ -80,6 +82,7 @@ impl SecretSet {
     }
 
     /// Returns a search for secrets in stored text, or `None` without secrets.
+    #[cfg(feature = "terminal")]
     pub(crate) fn scan(&self, mode: ScanMode) -> Option<SecretScan<'_>> {
         (!self.is_empty()).then(|| SecretScan::new(self, mode))
     }
@@ -90,34 +93,19 @@ impl SecretSet {
     }
 
     /// Returns the values.
+    #[cfg(feature = "terminal")]
     pub(crate) fn bytes(&self) -> impl Iterator<Item = &[u8]> {
         self.values.iter().map(|value| value.bytes.as_slice())
     }
 
-    pub(super) fn values(&self) -> &[Value] {
+    #[cfg(feature = "terminal")]
+    pub(super) fn values(&self) -> &[StoredValue] {
         &self.values
-    }
-}
-
-impl Value {
-    fn new(bytes: &[u8]) -> Self {
-        let text = Zeroizing::new(String::from_utf8_lossy(bytes).into_owned());
-        let visible = text.chars().filter(|letter| !letter.is_control());
-        let mut letters = Zeroizing::new(Vec::with_capacity(bytes.len()));
-        letters.extend(visible);
-        Self {
-            bytes: Zeroizing::new(bytes.to_vec()),
-            letters,
-        }
-    }
-
-    pub(super) fn is_short(&self) -> bool {
-        self.bytes.len() < MIN_LENGTH
     }
 }
 
 impl fmt::Debug for SecretSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} secrets", self.values.len())
+        write!(f, "{} secrets", self.count)
     }
 }
