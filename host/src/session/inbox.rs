@@ -35,6 +35,9 @@ pub(super) struct Inbox {
     mask: Option<OutputMask>,
 }
 
+/// How many bytes are searched for secrets at once. The link waits meanwhile.
+const MASKED_AT_ONCE: usize = 32 * 1024;
+
 /// Whether anything can arrive after what has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MayFollow {
@@ -211,6 +214,9 @@ impl Inbox {
             }
             count = count.min(usize::try_from(gap.at - self.taken).unwrap_or(usize::MAX));
             more = MayFollow::No;
+        }
+        if self.mask.is_some() && count > MASKED_AT_ONCE {
+            (count, more) = (MASKED_AT_ONCE, MayFollow::Yes);
         }
         let arrived = count;
         if let Some(mask) = &mut self.mask {
