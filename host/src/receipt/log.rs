@@ -16,7 +16,7 @@ use super::{
 };
 use crate::locate;
 
-/// The receipts of a user, below a folder: see the [module](self). Its methods block on the
+/// The receipts of a user, below a folder: see the [module](super). Its methods block on the
 /// disk for a moment.
 #[derive(Clone, Debug)]
 pub struct ReceiptLog {

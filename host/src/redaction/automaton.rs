@@ -20,6 +20,8 @@ pub(super) struct Automaton {
     length: Vec<u32>,
     /// The length of the longest beginning that it ends with and that is not a whole match.
     unfinished: Vec<u32>,
+    /// The length of the shortest pattern that this beginning may become.
+    whole: Vec<u32>,
     /// The length of the longest pattern that it ends with.
     matched: Vec<u32>,
 }
@@ -42,6 +44,7 @@ impl Automaton {
             fallback: Vec::with_capacity(room),
             length: Vec::with_capacity(room),
             unfinished: Vec::new(),
+            whole: Vec::new(),
             matched: Vec::with_capacity(room),
         };
         this.add_state(0, 0);
@@ -66,6 +69,11 @@ impl Automaton {
     /// Returns how many of the last bytes may be the beginning of a match.
     pub(super) fn unfinished(&self, state: State) -> usize {
         self.unfinished[state as usize] as usize
+    }
+
+    /// Returns how many bytes that beginning has if it becomes a match, at least.
+    pub(super) fn whole(&self, state: State) -> usize {
+        self.whole[state as usize] as usize
     }
 
     /// Returns how many of the last bytes are a match, or 0.
@@ -144,6 +152,33 @@ impl Automaton {
                 child = self.sibling[child as usize];
             }
         }
+        self.measure(&queue);
+    }
+
+    /// Finds out what beginnings may become. `queue` has all of them, the shortest first.
+    fn measure(&mut self, queue: &[State]) {
+        // The shortest pattern that is longer than a beginning.
+        let mut longer = vec![u32::MAX; self.bytes.len()];
+        for state in queue.iter().rev().map(|state| *state as usize) {
+            let mut child = self.first_child[state] as usize;
+            while child != START as usize {
+                let is_pattern = self.matched[child] == self.length[child];
+                let pattern = if is_pattern {
+                    self.length[child]
+                } else {
+                    longer[child]
+                };
+                longer[state] = longer[state].min(pattern);
+                child = self.sibling[child] as usize;
+            }
+        }
+        self.whole = vec![0; self.bytes.len()];
+        for state in queue.iter().skip(1).map(|state| *state as usize) {
+            self.whole[state] = match self.first_child[state] {
+                START => self.whole[self.fallback[state] as usize],
+                _ => longer[state],
+            };
+        }
     }
 }
 
@@ -170,6 +205,12 @@ mod tests {
                 let beginnings = patterns.iter().flat_map(|it| (1..it.len()).map(|to| &it[..to]));
                 let longest = beginnings.filter(|it| text.ends_with(it)).map(str::len).max();
                 prop_assert_eq!(automaton.unfinished(state), longest.unwrap_or(0));
+                let beginning = &text[end - longest.unwrap_or(0)..];
+                let whole = patterns.iter().filter(|it| {
+                    it.len() > beginning.len() && it.starts_with(beginning)
+                });
+                let whole = whole.map(String::len).min().filter(|_| longest.is_some());
+                prop_assert_eq!(automaton.whole(state), whole.unwrap_or(0));
             }
         }
     }

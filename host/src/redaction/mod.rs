@@ -25,7 +25,8 @@ mod search;
 mod secret_set;
 #[cfg(feature = "terminal")]
 mod stored_value;
-#[cfg(all(test, feature = "terminal"))]
+#[cfg(test)]
+#[cfg(feature = "terminal")]
 mod tests;
 #[cfg(feature = "tool")]
 mod whole;
@@ -36,7 +37,7 @@ pub(crate) use redactor::Redacted;
 pub(crate) use redactor::Redactor;
 #[cfg(feature = "terminal")]
 pub(crate) use scan::{ScanMode, SecretScan};
-pub(crate) use search::{SecretSearch, Thoroughness};
+pub(crate) use search::{PartialMatch, SecretSearch, Thoroughness};
 pub(crate) use secret_set::SecretSet;
 
 /// Replaces each byte of a secret.

@@ -117,6 +117,19 @@ impl Redactor {
         }
     }
 
+    /// Returns how many of the bytes that are held back may be shown if nothing more comes.
+    #[cfg(feature = "broker")]
+    pub(crate) fn showable(&self) -> usize {
+        let end = self.offset.saturating_add(length(&self.held));
+        let showable = self
+            .search
+            .partial_match(end)
+            .map(|partial| partial.showable);
+        showable.map_or(usize::MAX, |bytes| {
+            usize::try_from(bytes).unwrap_or(usize::MAX)
+        })
+    }
+
     /// Skips lost bytes. No bytes may be held back.
     #[cfg(feature = "terminal")]
     pub(crate) fn skip(&mut self, lost: u64) {

@@ -23,6 +23,16 @@ pub(crate) struct SecretSearch {
     pub(super) visible: VecDeque<u64>,
 }
 
+/// What may be the beginning of a secret, because the bytes end with it.
+pub(crate) struct PartialMatch {
+    /// The offset of its first byte.
+    pub(crate) start: u64,
+    /// How many of its bytes are shown if nothing more comes: half of those of the secret.
+    /// With fewer, who prints guesses and looks which are masked would find out one letter
+    /// after the other, and with more, who prints a secret slowly would show it.
+    pub(crate) showable: u64,
+}
+
 /// Where secrets are looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Thoroughness {
@@ -176,14 +186,28 @@ impl SecretSearch {
     /// Returns the offset of the earliest partial match. `end` is the offset of
     /// the next byte.
     pub(crate) fn partial_match_start(&self, end: u64) -> Option<u64> {
+        self.partial_match(end).map(|partial| partial.start)
+    }
+
+    /// Returns the earliest partial match. `end` is the offset of the next byte.
+    pub(crate) fn partial_match(&self, end: u64) -> Option<PartialMatch> {
         let automaton = &self.secrets.automaton;
+        let partial = |state, start: Option<u64>| {
+            start.map(|start| PartialMatch {
+                start,
+                showable: automaton.whole(state) as u64 / 2,
+            })
+        };
         let in_bytes = automaton.unfinished(self.in_bytes);
-        let in_bytes = (in_bytes > 0).then(|| end.saturating_sub(in_bytes as u64));
+        let start = (in_bytes > 0).then(|| end.saturating_sub(in_bytes as u64));
+        let in_bytes = partial(self.in_bytes, start);
         let in_visible = automaton.unfinished(self.in_visible);
         let first = self.visible.len().checked_sub(in_visible);
         let first = first.filter(|_| in_visible > 0);
-        let in_visible = first.and_then(|first| self.visible.get(first).copied());
-        in_bytes.into_iter().chain(in_visible).min()
+        let start = first.and_then(|first| self.visible.get(first).copied());
+        let in_visible = partial(self.in_visible, start);
+        let both = in_bytes.into_iter().chain(in_visible);
+        both.min_by_key(|partial| partial.start)
     }
 }
 

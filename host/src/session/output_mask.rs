@@ -3,7 +3,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::redaction::{MASK, SecretSearch, SecretSet, Thoroughness};
+use crate::redaction::{MASK, PartialMatch, SecretSearch, SecretSet, Thoroughness};
 
 /// Masks secrets in bytes that have arrived, before they are read.
 ///
@@ -22,13 +22,9 @@ pub(super) struct OutputMask {
     held_since: Option<Instant>,
 }
 
-/// How long the possible beginning of a secret is held back. Who prints a secret prints it
-/// in one piece, or means to hide it.
+/// How long the possible beginning of a secret is held back for its next letter. Who prints
+/// a secret prints it in one piece, or means to hide it.
 pub(super) const HOLD_BACK_TIME: Duration = Duration::from_millis(100);
-
-/// When nothing more comes, a beginning of this length is masked, and a shorter one is shown:
-/// it is in most texts, and a secret is not known by it.
-const MAX_SHOWN: u64 = 3;
 
 impl OutputMask {
     pub(super) fn new(secrets: Arc<SecretSet>, thoroughness: Thoroughness, offset: u64) -> Self {
@@ -63,6 +59,7 @@ impl OutputMask {
                 .search(&bytes[first..], self.searched.max(offset));
             mask(bytes, offset, &found);
             self.searched = end;
+            self.held_since = None;
         }
         let begun = self.search.partial_match_start(end).unwrap_or(end);
         let hold_from = begun.max(self.released);
@@ -81,11 +78,11 @@ impl OutputMask {
     /// Lets all bytes be read that were held back, because nothing more comes for now.
     pub(super) fn release(&mut self, bytes: &mut [u8], offset: u64) {
         let end = offset.saturating_add(bytes.len() as u64);
-        let begun = self.search.partial_match_start(end).unwrap_or(end);
-        // The letters before were shown, if they came as slowly.
-        let shown = begun.saturating_add(MAX_SHOWN);
-        if end > shown {
-            let hidden = self.released.max(begun)..end;
+        if let Some(PartialMatch { start, showable }) = self.search.partial_match(end)
+            && end > start.saturating_add(showable)
+        {
+            // The letters before were shown, if they came as slowly.
+            let hidden = self.released.max(start)..end;
             mask(bytes, offset, std::slice::from_ref(&hidden));
         }
         self.released = end;

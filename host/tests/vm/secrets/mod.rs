@@ -73,9 +73,10 @@ async fn a_secret_that_comes_letter_by_letter_is_masked_and_the_offsets_are_true
     }
     let text = String::from_utf8(all).unwrap();
     assert!(text.ends_with("\nend\n"), "{text}");
-    // Each letter may have been waited for: the first ones of the value are in most texts.
+    // Each letter may have been waited for. At most the first half is shown then.
     let letters = text.trim_end_matches("\nend\n").trim_end_matches('*');
-    assert!(VALUE.starts_with(letters) && letters.len() <= 3, "{text}");
+    let is_half = VALUE.starts_with(letters) && letters.len() <= VALUE.len() / 2;
+    assert!(is_half, "{text}");
     vm.kill().await.unwrap();
 }
 
