@@ -57,7 +57,7 @@ use vmcell_wire::{Capabilities, Renew, Request, WireError, encode};
 use crate::secret::{GrantedSecrets, TooManySecrets, secrets_of};
 
 use outgoing::{Epoch, Outgoing};
-use printed_output::read_earlier;
+use printed_output::{first_bytes, read_earlier};
 use reader::Reader;
 use state::StreamState;
 use stream::HoldTimer;
@@ -342,12 +342,16 @@ impl Session {
         let secrets = self.shared.secrets.set();
         let earlier = secrets.map_or(0, |secrets| secrets.longest());
         let sent = read_earlier(*request, earlier);
+        let first = match sent == *request {
+            true => [0; 2],
+            false => first_bytes(request),
+        };
         let mut frame = Vec::new();
         let mut opened = Ok(());
         // The stream must be in the table before the agent can answer.
         let (id, state) = self.shared.table.insert(|id| {
             encode::open(&mut frame, id, &sent).map_err(|_| OpenError::TooLarge)?;
-            let state = StreamState::new(id, request, frame.clone(), self.peer.window);
+            let state = StreamState::new(id, request, frame.clone(), self.peer.window, first);
             Ok(Arc::new(state))
         })?;
         let stream = Stream {

@@ -20,7 +20,7 @@ use super::{
     inbox::{Inbox, InboxItem, MayFollow},
     outbox::Outbox,
     outgoing::Epoch,
-    printed_output::{first_bytes, thoroughness},
+    printed_output::thoroughness,
     reopening::{ListKey, Reopening},
 };
 use crate::redaction::Thoroughness;
@@ -115,16 +115,17 @@ pub(super) enum AfterClose {
 }
 
 impl StreamState {
-    /// Creates the state of the stream that `frame` opens with `request`.
+    /// Creates the state of the stream that `frame` opens with `request`, whose outputs are
+    /// returned from the offsets `first` on.
     pub(super) fn new(
         id: StreamId,
         request: &Request<'_>,
         frame: Vec<u8>,
         input_window: u32,
+        [stdout, stderr]: [u64; 2],
     ) -> Self {
         // The credit of each is that of an inbox.
         let outputs = request.outputs(0);
-        let [stdout, stderr] = first_bytes(request);
         let start_event = request.start_event();
         let stdin = match start_event {
             // A stream that attaches gets the position of the input first.
