@@ -37,10 +37,12 @@ async fn kill_all(workspace: &Workspace) {
         processes.extend(pids.filter_map(Pid::from_raw));
     }
     assert!(processes.len() > 1, "it has no VMM");
-    for signal in [Signal::STOP, Signal::KILL] {
-        for process in &processes {
-            kill_process(*process, signal).unwrap();
-        }
+    for process in &processes {
+        kill_process(*process, Signal::STOP).unwrap();
+    }
+    // The keeper last: the others end with it, and would not be there any more.
+    for process in processes.iter().rev() {
+        kill_process(*process, Signal::KILL).unwrap();
     }
     for process in processes {
         ended(process).await;
