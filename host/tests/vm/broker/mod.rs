@@ -21,7 +21,6 @@ use vmcell::{
     secret::Secret,
 };
 
-use crate::builder_with_link;
 use server::{Authority, LARGE, Server};
 
 const VALUE: &str = "canary-Zm9v/8qLx+tR2w=7Yp";
@@ -53,9 +52,10 @@ fn policy(hosts: &[&str]) -> NetworkPolicy {
     })
 }
 
+/// Returns a VM with the default link, which can be saved.
 fn debian() -> VmBuilder {
     let image = vmcell_rootfs::recipe::debian().cached().unwrap().path;
-    builder_with_link().image(image).memory_mib(384)
+    Vm::builder().image(image).memory_mib(384)
 }
 
 /// Their placeholders are the variables HEADER, BASIC, QUERY and PLAIN of commands.
