@@ -93,9 +93,9 @@ impl<B: Body<Data = Bytes> + Unpin> Body for MaskedBody<B> {
                         return Poll::Pending;
                     }
                     this.release = None;
-                    let showable = this.redactor.showable();
+                    let hides = this.redactor.hides_held();
                     let held = this.redactor.release().bytes;
-                    let shown = match held.len() > showable {
+                    let shown = match hides {
                         true => Bytes::from(vec![MASK; held.len()]),
                         false => held,
                     };

@@ -117,17 +117,12 @@ impl Redactor {
         }
     }
 
-    /// Returns how many of the bytes that are held back may be shown if nothing more comes.
+    /// Returns whether the bytes that are held back are masked if nothing more comes.
     #[cfg(feature = "broker")]
-    pub(crate) fn showable(&self) -> usize {
+    pub(crate) fn hides_held(&self) -> bool {
         let end = self.offset.saturating_add(length(&self.held));
-        let showable = self
-            .search
-            .partial_match(end)
-            .map(|partial| partial.showable);
-        showable.map_or(usize::MAX, |bytes| {
-            usize::try_from(bytes).unwrap_or(usize::MAX)
-        })
+        let partial = self.search.partial_match(end);
+        partial.is_some_and(|partial| partial.is_hidden())
     }
 
     /// Skips lost bytes. No bytes may be held back.

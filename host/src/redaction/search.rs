@@ -27,10 +27,21 @@ pub(crate) struct SecretSearch {
 pub(crate) struct PartialMatch {
     /// The offset of its first byte.
     pub(crate) start: u64,
-    /// How many of its bytes are shown if nothing more comes: half of those of the secret.
-    /// With fewer, who prints guesses and looks which are masked would find out one letter
-    /// after the other, and with more, who prints a secret slowly would show it.
-    pub(crate) showable: u64,
+    /// The offset behind its last letter.
+    pub(crate) end: u64,
+    letters: usize,
+    /// How many letters the secret has at least.
+    whole: usize,
+}
+
+impl PartialMatch {
+    /// Returns whether it is masked if nothing more comes: if it is more than half of the
+    /// secret. If less were enough, who prints guesses and looks which are masked would find
+    /// out one letter after the other; if more were needed, who prints a secret slowly would
+    /// show it.
+    pub(crate) fn is_hidden(&self) -> bool {
+        self.letters > self.whole / 2
+    }
 }
 
 /// Where secrets are looked for.
@@ -192,20 +203,26 @@ impl SecretSearch {
     /// Returns the earliest partial match. `end` is the offset of the next byte.
     pub(crate) fn partial_match(&self, end: u64) -> Option<PartialMatch> {
         let automaton = &self.secrets.automaton;
-        let partial = |state, start: Option<u64>| {
-            start.map(|start| PartialMatch {
-                start,
-                showable: automaton.whole(state) as u64 / 2,
-            })
-        };
-        let in_bytes = automaton.unfinished(self.in_bytes);
-        let start = (in_bytes > 0).then(|| end.saturating_sub(in_bytes as u64));
-        let in_bytes = partial(self.in_bytes, start);
-        let in_visible = automaton.unfinished(self.in_visible);
-        let first = self.visible.len().checked_sub(in_visible);
-        let first = first.filter(|_| in_visible > 0);
+        let letters = automaton.unfinished(self.in_bytes);
+        let in_bytes = (letters > 0).then(|| PartialMatch {
+            start: end.saturating_sub(letters as u64),
+            end,
+            letters,
+            whole: automaton.whole(self.in_bytes),
+        });
+        let letters = automaton.unfinished(self.in_visible);
+        let first = self.visible.len().checked_sub(letters);
+        let first = first.filter(|_| letters > 0);
         let start = first.and_then(|first| self.visible.get(first).copied());
-        let in_visible = partial(self.in_visible, start);
+        let in_visible = start.map(|start| PartialMatch {
+            start,
+            end: self
+                .visible
+                .back()
+                .map_or(end, |last| last.saturating_add(1)),
+            letters,
+            whole: automaton.whole(self.in_visible),
+        });
         let both = in_bytes.into_iter().chain(in_visible);
         both.min_by_key(|partial| partial.start)
     }

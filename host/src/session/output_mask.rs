@@ -78,11 +78,10 @@ impl OutputMask {
     /// Lets all bytes be read that were held back, because nothing more comes for now.
     pub(super) fn release(&mut self, bytes: &mut [u8], offset: u64) {
         let end = offset.saturating_add(bytes.len() as u64);
-        if let Some(PartialMatch { start, showable }) = self.search.partial_match(end)
-            && end > start.saturating_add(showable)
-        {
+        let partial = self.search.partial_match(end);
+        if let Some(partial) = partial.filter(PartialMatch::is_hidden) {
             // The letters before were shown, if they came as slowly.
-            let hidden = self.released.max(start)..end;
+            let hidden = self.released.max(partial.start)..partial.end;
             mask(bytes, offset, std::slice::from_ref(&hidden));
         }
         self.released = end;
@@ -181,6 +180,15 @@ mod tests {
             output.take(100, now + HOLD_BACK_TIME);
             assert_eq!(output.read, later.as_bytes());
             assert_eq!(output.mask.held_for(now), None);
+        }
+    }
+
+    #[test]
+    fn what_follows_a_secret_that_repeats_its_beginning_is_shown() {
+        for value in ["hunter2-hunter2", "abababab", "aaaa"] {
+            let mut output = Output::new(secrets(&[value]));
+            output.waiting.extend(format!("{value}\n").as_bytes());
+            assert_eq!(output.finish(), format!("{}\n", "*".repeat(value.len())));
         }
     }
 
