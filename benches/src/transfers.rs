@@ -19,17 +19,22 @@ pub async fn output_time(vm: &Vm) -> Result<Duration> {
         "dd if=/dev/zero bs=256k count={} status=none",
         FLOOD_BYTES >> 18
     );
-    let mut stream = vm.exec_stream(Command::from_argv(line.split(' ')))?;
+    printing_time(vm, Command::from_argv(line.split(' ')), FLOOD_BYTES).await
+}
+
+/// Returns the time in which a command prints so many bytes, from the first ones on.
+pub async fn printing_time(vm: &Vm, command: Command, bytes: usize) -> Result<Duration> {
+    let mut stream = vm.exec_stream(command)?;
     let mut begun = None;
     let mut received = 0;
     while let Some(event) = stream.next().await? {
-        if let ExecEvent::Stdout(bytes) = event {
+        if let ExecEvent::Stdout(printed) = event {
             // As for the raw link, the time is measured from the first bytes.
             begun.get_or_insert_with(Instant::now);
-            received += bytes.len();
+            received += printed.len();
         }
     }
-    ensure!(received == FLOOD_BYTES, "received {received} bytes");
+    ensure!(received == bytes, "received {received} bytes");
     Ok(begun.map(|begun| begun.elapsed()).unwrap_or_default())
 }
 

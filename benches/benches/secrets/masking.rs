@@ -1,15 +1,18 @@
 //! Output of programs that have secrets, compared with output of programs that have none.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use tokio::runtime::Runtime;
 use vmcell::{
-    Command, ExecEvent, Vm,
+    Command, Vm,
     backend::{Backend as _, HostProcess},
     secret::Secret,
 };
-use vmcell_benches::summary::{Bound, median_round, row};
+use vmcell_benches::{
+    summary::{Bound, median_round, row},
+    transfers::printing_time,
+};
 
 const ROUNDS: usize = 15;
 
@@ -78,15 +81,5 @@ pub(crate) fn measure(runtime: &Runtime) -> Result<()> {
 /// Returns the time in which the file is printed so often that it is [`BYTES`].
 async fn output_time(vm: &Vm) -> Result<Duration> {
     let files = vec!["/tmp/printed"; BYTES / FILE];
-    let mut stream = vm.exec_stream(Command::new("cat").args(files))?;
-    let mut begun = None;
-    let mut received = 0;
-    while let Some(event) = stream.next().await? {
-        if let ExecEvent::Stdout(bytes) = event {
-            begun.get_or_insert_with(Instant::now);
-            received += bytes.len();
-        }
-    }
-    ensure!(received == BYTES, "received {received} bytes");
-    Ok(begun.map(|begun| begun.elapsed()).unwrap_or_default())
+    printing_time(vm, Command::new("cat").args(files), BYTES).await
 }
