@@ -14,7 +14,7 @@ use vmcell_benches::{
     transfers::printing_time,
 };
 
-const ROUNDS: usize = 15;
+const ROUNDS: usize = 31;
 
 const SECRETS: usize = 10;
 

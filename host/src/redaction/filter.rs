@@ -44,11 +44,17 @@ impl Width {
     }
 }
 
-/// The least size of the Bloom filter, and how many bits it has for each entry, as powers of
-/// two. With both bits of an entry, and those of its neighbour, one look in 30,000 sees what is
-/// in no pattern.
-const MIN_BITS: u32 = 13;
-const BITS_PER_ENTRY: u32 = 5;
+/// How many words the Bloom filter may have. They are constants, because a look takes few
+/// instructions then.
+const SMALLEST: usize = 1 << 9;
+const SMALL: usize = 1 << 12;
+const MEDIUM: usize = 1 << 15;
+const LARGE: usize = 1 << 18;
+const LARGEST: usize = 1 << 21;
+
+/// How many entries it has for each word, at most. With both bits of an entry, and those of
+/// its neighbour, one look in 30,000 sees what is in no pattern.
+const ENTRIES_PER_WORD: usize = 2;
 
 /// With a width of eight, looks should be this far apart at least.
 const MIN_DISTANCE: usize = 4;
@@ -66,11 +72,12 @@ impl Filter {
             _ => Width::Eight,
         };
         let entries: usize = patterns.clone().map(<[u8]>::len).sum();
-        let bits = entries.max(1).next_power_of_two().ilog2() + BITS_PER_ENTRY;
-        let bits = bits.max(MIN_BITS);
+        let fits = |words: &usize| words * ENTRIES_PER_WORD >= entries;
+        let words = [SMALLEST, SMALL, MEDIUM, LARGE].into_iter().find(fits);
+        let words = words.unwrap_or(LARGEST);
         let mut filter = Self {
-            bits: Zeroizing::new(vec![0; 1 << (bits - 6)]),
-            shift: u64::BITS - bits,
+            bits: Zeroizing::new(vec![0; words]),
+            shift: shift(words),
             width,
             distance: least - width.bytes() + 1,
         };
@@ -95,21 +102,38 @@ impl Filter {
     /// on after the text was broken into lines.
     pub(super) fn find(&self, text: &[u8], from: usize) -> Result<usize, usize> {
         match self.width {
-            Width::Four => self.find_by(text, from, hash::<4>),
-            Width::Eight => self.find_by(text, from, hash::<8>),
+            Width::Four => self.find_by::<4>(text, from),
+            Width::Eight => self.find_by::<8>(text, from),
         }
     }
 
-    #[inline]
-    fn find_by<const N: usize>(
+    fn find_by<const WIDTH: usize>(&self, text: &[u8], from: usize) -> Result<usize, usize> {
+        match self.bits.len() {
+            SMALLEST => self.find_in::<WIDTH, SMALLEST>(text, from),
+            SMALL => self.find_in::<WIDTH, SMALL>(text, from),
+            MEDIUM => self.find_in::<WIDTH, MEDIUM>(text, from),
+            LARGE => self.find_in::<WIDTH, LARGE>(text, from),
+            _ => self.find_in::<WIDTH, LARGEST>(text, from),
+        }
+    }
+
+    fn find_in<const WIDTH: usize, const WORDS: usize>(
         &self,
         text: &[u8],
         from: usize,
-        hash: impl Fn(&[u8; N]) -> u64,
     ) -> Result<usize, usize> {
+        let Some(words) = self.bits.first_chunk::<WORDS>() else {
+            return Ok(from);
+        };
         let mut at = from;
-        while let Some(seen) = text.get(at..).and_then(<[u8]>::first_chunk) {
-            if self.contains(hash(seen)) && self.is_next_to_pattern(text, at) {
+        while let Some(seen) = text.get(at..).and_then(<[u8]>::first_chunk::<WIDTH>) {
+            let hash = hash(seen);
+            let first_bit = hash >> shift(WORDS);
+            let word = words[(first_bit / 64) as usize % WORDS];
+            if word >> (first_bit % 64) & 1 == 1
+                && self.contains(hash)
+                && self.is_next_to_pattern(text, at)
+            {
                 return Ok(at);
             }
             at += self.distance;
@@ -133,13 +157,11 @@ impl Filter {
         self.distance == 1 || at.checked_sub(1).is_none_or(sees) || sees(at + 1)
     }
 
-    #[inline]
     fn contains(&self, hash: u64) -> bool {
         let is_set = |bit: usize| self.bits[bit / 64] >> (bit % 64) & 1 == 1;
         is_set(self.first_bit(hash)) && is_set(self.second_bit(hash))
     }
 
-    #[inline]
     fn first_bit(&self, hash: u64) -> usize {
         (hash >> self.shift) as usize
     }
@@ -148,6 +170,11 @@ impl Filter {
         let mixed = hash.rotate_left(32).wrapping_mul(0xff51_afd7_ed55_8ccd);
         (mixed >> self.shift) as usize
     }
+}
+
+/// Returns how far a hash is shifted to be the number of a bit of so many words.
+const fn shift(words: usize) -> u32 {
+    u64::BITS - u64::BITS.ilog2() - words.ilog2()
 }
 
 /// Returns a number for the bytes that a look sees.

@@ -35,9 +35,6 @@ pub(super) struct Inbox {
     mask: Option<OutputMask>,
 }
 
-/// How many bytes are searched for secrets at once. The link waits meanwhile.
-const MASKED_AT_ONCE: usize = 32 * 1024;
-
 /// Whether anything can arrive after what has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MayFollow {
@@ -85,12 +82,24 @@ impl Inbox {
         }
     }
 
-    /// Masks these secrets in what is read from now on.
+    /// Masks these secrets in what was not read, and in what will arrive.
     pub(super) fn mask(&mut self, secrets: &Arc<SecretSet>, thoroughness: Thoroughness) {
-        let (taken, buffer) = (self.taken, &mut self.buffer);
-        let new = || OutputMask::new(secrets.clone(), thoroughness, taken);
+        if let Some(mask) = &self.mask
+            && Arc::ptr_eq(mask.secrets(), secrets)
+        {
+            return;
+        }
+        let new = || OutputMask::new(secrets.clone(), thoroughness, self.taken);
         let mask = self.mask.get_or_insert_with(new);
-        mask.set_secrets(secrets, buffer, taken);
+        let (mut offset, mut rest) = (self.taken, &mut *self.buffer);
+        for gap in &self.gaps {
+            let count = usize::try_from(gap.at - offset).unwrap_or(usize::MAX);
+            let before;
+            (before, rest) = rest.split_at_mut(count.min(rest.len()));
+            mask.set_secrets(secrets, before, gap.at);
+            offset = gap.at + gap.bytes;
+        }
+        mask.set_secrets(secrets, rest, self.arrived);
     }
 
     /// Returns how long bytes are still held back that may be the beginning of a secret.
@@ -130,6 +139,9 @@ impl Inbox {
         }
         self.taken = offset;
         self.arrived = offset;
+        if let Some(mask) = &mut self.mask {
+            mask.restart(offset);
+        }
         Ok(offset.max(self.first))
     }
 
@@ -150,6 +162,7 @@ impl Inbox {
     pub(super) fn push(&mut self, bytes: &[u8]) -> Result<(), WireError> {
         self.count_arrived(bytes.len())?;
         self.buffer.extend_from_slice(bytes);
+        self.search(bytes.len());
         Ok(())
     }
 
@@ -162,6 +175,7 @@ impl Inbox {
         self.buffer.reserve(max);
         let count = read(&mut bytes::BufMut::limit(&mut self.buffer, max))?;
         self.count_arrived(count)?;
+        self.search(count);
         Ok(count)
     }
 
@@ -171,7 +185,13 @@ impl Inbox {
             return Err(WireError::Malformed);
         }
         let at = self.arrived;
-        self.arrived = at.checked_add(bytes).ok_or(WireError::Malformed)?;
+        let arrived = at.checked_add(bytes).ok_or(WireError::Malformed)?;
+        let last = self.last_bytes();
+        if let Some(mask) = &mut self.mask {
+            mask.release(&mut self.buffer[last..]);
+            mask.restart(arrived);
+        }
+        self.arrived = arrived;
         if let Some(last) = self.gaps.back_mut()
             && last.at + last.bytes == at
         {
@@ -193,18 +213,11 @@ impl Inbox {
     /// Takes up to `max` of the bytes, or the gap that comes first.
     pub(super) fn take(&mut self, max: usize, more: MayFollow) -> Option<InboxItem> {
         let mut count = self.buffer.len();
-        let mut more = match self.ended {
-            true => MayFollow::No,
-            false => more,
-        };
         if let Some(gap) = self.gaps.front() {
             if gap.at == self.taken {
                 let bytes = gap.bytes;
                 self.gaps.pop_front();
                 self.taken += bytes;
-                if let Some(mask) = &mut self.mask {
-                    mask.restart(self.taken);
-                }
                 // Of a gap that begins before the first byte, the rest.
                 let seen = bytes.min(self.taken.saturating_sub(self.first));
                 return Some(match seen {
@@ -213,18 +226,16 @@ impl Inbox {
                 });
             }
             count = count.min(usize::try_from(gap.at - self.taken).unwrap_or(usize::MAX));
-            more = MayFollow::No;
-        }
-        if self.mask.is_some() && count > MASKED_AT_ONCE {
-            (count, more) = (MASKED_AT_ONCE, MayFollow::Yes);
         }
         let arrived = count;
-        if let Some(mask) = &mut self.mask {
-            let bytes = &mut self.buffer[..count];
-            let readable = mask.apply(bytes, self.taken, Instant::now());
+        if let Some(mask) = &mut self.mask
+            && self.gaps.is_empty()
+        {
             match more {
-                MayFollow::Yes => count = readable,
-                MayFollow::No => mask.release(bytes, self.taken),
+                MayFollow::Yes if !self.ended => {
+                    count -= mask.held_back(&mut self.buffer, Instant::now());
+                }
+                _ => mask.release(&mut self.buffer),
             }
         }
         let unwanted = self.first.saturating_sub(self.taken);
@@ -254,5 +265,23 @@ impl Inbox {
         self.arrived = arrived.ok_or(WireError::Malformed)?;
         self.window
             .arrived(u32::try_from(count).unwrap_or(u32::MAX))
+    }
+
+    /// Looks for secrets in the last bytes, so many as have arrived now.
+    fn search(&mut self, count: usize) {
+        let last = self.last_bytes();
+        if let Some(mask) = &mut self.mask {
+            mask.arrived(&mut self.buffer[last..], count);
+        }
+    }
+
+    /// Returns the index of the first byte after the last gap.
+    fn last_bytes(&self) -> usize {
+        let begin = self
+            .gaps
+            .back()
+            .map_or(self.taken, |gap| gap.at + gap.bytes);
+        let count = usize::try_from(self.arrived - begin).unwrap_or(usize::MAX);
+        self.buffer.len().saturating_sub(count)
     }
 }

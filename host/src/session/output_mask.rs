@@ -1,22 +1,23 @@
 use std::{
+    ops::Range,
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use crate::redaction::{MASK, PartialMatch, SecretSearch, SecretSet, Thoroughness};
 
-/// Masks secrets in bytes that have arrived, before they are read.
+/// Masks secrets in bytes as they arrive, before they are read.
 ///
 /// ```text
-///  taken            hold_from       arrived
+///  unread           hold_from        end
 ///    |  may be read   |  may be the   |  to come
 ///    |                |  beginning    |
 ///    |                |  of a secret  |
 /// ```
 pub(super) struct OutputMask {
     search: SecretSearch,
-    /// The offset of the first byte that was not searched.
-    searched: u64,
+    /// The offset of the next byte to arrive.
+    end: u64,
     /// Bytes before this one are not held back any more.
     released: u64,
     held_since: Option<Instant>,
@@ -30,68 +31,67 @@ impl OutputMask {
     pub(super) fn new(secrets: Arc<SecretSet>, thoroughness: Thoroughness, offset: u64) -> Self {
         Self {
             search: SecretSearch::new(secrets, thoroughness),
-            searched: offset,
+            end: offset,
             released: offset,
             held_since: None,
         }
     }
 
-    /// Masks these secrets from now on. `bytes` have arrived and were not read, and the
-    /// first of them has this offset.
-    pub(super) fn set_secrets(&mut self, secrets: &Arc<SecretSet>, bytes: &mut [u8], offset: u64) {
-        if Arc::ptr_eq(self.search.secrets(), secrets) {
-            return;
-        }
-        let known = bytes.get(..index(offset, self.searched, bytes.len()));
-        let known = known.unwrap_or_default().to_vec();
-        let found = self.search.replace_secrets(secrets.clone(), &known, offset);
-        mask(bytes, offset, &found);
+    pub(super) fn secrets(&self) -> &Arc<SecretSet> {
+        self.search.secrets()
     }
 
-    /// Masks secrets in bytes that are to be read, of which the first has this offset.
-    /// Returns how many of them may be read, if more can follow.
-    pub(super) fn apply(&mut self, bytes: &mut [u8], offset: u64, now: Instant) -> usize {
-        let first = index(offset, self.searched, bytes.len());
-        let end = offset.saturating_add(bytes.len() as u64);
-        if first < bytes.len() {
-            let found = self
-                .search
-                .search(&bytes[first..], self.searched.max(offset));
-            mask(bytes, offset, &found);
-            self.searched = end;
+    /// Masks secrets in the bytes that were not read, of which this many are new.
+    pub(super) fn arrived(&mut self, unread: &mut [u8], count: usize) {
+        let known = unread.len().saturating_sub(count);
+        let found = self.search.search(&unread[known..], self.end);
+        self.end = self.end.saturating_add(count as u64);
+        self.mask(unread, &found);
+        self.held_since = None;
+    }
+
+    /// Masks these secrets from now on, and in bytes that were not read. The last of them is
+    /// the one before the offset `end`.
+    pub(super) fn set_secrets(&mut self, secrets: &Arc<SecretSet>, unread: &mut [u8], end: u64) {
+        let offset = end.saturating_sub(unread.len() as u64);
+        let secrets = secrets.clone();
+        let found = self.search.replace_secrets(secrets, unread, offset);
+        self.end = end;
+        self.mask(unread, &found);
+    }
+
+    /// Returns how many of the bytes that were not read are held back.
+    pub(super) fn held_back(&mut self, unread: &mut [u8], now: Instant) -> usize {
+        let begun = self.search.partial_match_start(self.end);
+        let hold_from = begun.unwrap_or(self.end).max(self.released);
+        if hold_from >= self.end {
             self.held_since = None;
-        }
-        let begun = self.search.partial_match_start(end).unwrap_or(end);
-        let hold_from = begun.max(self.released);
-        if hold_from >= end {
-            self.held_since = None;
-            return bytes.len();
+            return 0;
         }
         let since = *self.held_since.get_or_insert(now);
         if now.duration_since(since) >= HOLD_BACK_TIME {
-            self.release(bytes, offset);
-            return bytes.len();
+            self.release(unread);
+            return 0;
         }
-        index(offset, hold_from, bytes.len())
+        unread.len() - self.index(unread, hold_from)
     }
 
-    /// Lets all bytes be read that were held back, because nothing more comes for now.
-    pub(super) fn release(&mut self, bytes: &mut [u8], offset: u64) {
-        let end = offset.saturating_add(bytes.len() as u64);
-        let partial = self.search.partial_match(end);
+    /// Lets all bytes be read that are held back, because nothing more comes for now.
+    pub(super) fn release(&mut self, unread: &mut [u8]) {
+        let partial = self.search.partial_match(self.end);
         if let Some(partial) = partial.filter(PartialMatch::is_hidden) {
             // The letters before were shown, if they came as slowly.
             let hidden = self.released.max(partial.start)..partial.end;
-            mask(bytes, offset, std::slice::from_ref(&hidden));
+            self.mask(unread, std::slice::from_ref(&hidden));
         }
-        self.released = end;
+        self.released = self.end;
         self.held_since = None;
     }
 
     /// Begins anew at an offset, because the bytes before it are missing.
     pub(super) fn restart(&mut self, offset: u64) {
         self.search.restart();
-        (self.searched, self.released) = (offset, offset);
+        (self.end, self.released) = (offset, offset);
         self.held_since = None;
     }
 
@@ -100,22 +100,19 @@ impl OutputMask {
         let since = self.held_since?;
         Some(HOLD_BACK_TIME.saturating_sub(now.duration_since(since)))
     }
-}
 
-/// Returns the index of the byte with an offset, if the first one has `first`.
-fn index(first: u64, offset: u64, length: usize) -> usize {
-    let index = usize::try_from(offset.saturating_sub(first));
-    index.map_or(length, |index| index.min(length))
-}
-
-/// Masks ranges of offsets. What was read already stays as it is.
-fn mask(bytes: &mut [u8], first: u64, ranges: &[std::ops::Range<u64>]) {
-    let length = bytes.len();
-    for range in ranges {
-        let range = index(first, range.start, length)..index(first, range.end, length);
-        if let Some(found) = bytes.get_mut(range) {
-            found.fill(MASK);
+    /// Masks ranges of offsets. What was read already stays as it is.
+    fn mask(&self, unread: &mut [u8], ranges: &[Range<u64>]) {
+        for range in ranges {
+            let range = self.index(unread, range.start)..self.index(unread, range.end);
+            unread[range].fill(MASK);
         }
+    }
+
+    /// Returns the index of the byte with this offset, or of the first one if that was read.
+    fn index(&self, unread: &[u8], offset: u64) -> usize {
+        let behind = usize::try_from(self.end.saturating_sub(offset));
+        behind.map_or(0, |behind| unread.len().saturating_sub(behind))
     }
 }
 
@@ -145,20 +142,19 @@ mod tests {
             }
         }
 
-        fn offset(&self) -> u64 {
-            self.read.len() as u64
+        fn print(&mut self, text: &[u8]) {
+            self.waiting.extend(text);
+            self.mask.arrived(&mut self.waiting, text.len());
         }
 
         fn take(&mut self, max: usize, now: Instant) {
-            let offset = self.offset();
-            let count = self.mask.apply(&mut self.waiting, offset, now).min(max);
+            let held_back = self.mask.held_back(&mut self.waiting, now);
+            let count = max.min(self.waiting.len() - held_back);
             self.read.extend(self.waiting.drain(..count));
         }
 
         fn finish(&mut self) -> String {
-            let offset = self.offset();
-            self.mask.apply(&mut self.waiting, offset, Instant::now());
-            self.mask.release(&mut self.waiting, offset);
+            self.mask.release(&mut self.waiting);
             self.read.append(&mut self.waiting);
             String::from_utf8(std::mem::take(&mut self.read)).unwrap()
         }
@@ -173,7 +169,7 @@ mod tests {
             ("say hunter2-hun", "say ", "say ***********"),
         ] {
             let mut output = Output::new(secrets(&["hunter2-hunter2"]));
-            output.waiting.extend(text.as_bytes());
+            output.print(text.as_bytes());
             output.take(100, now);
             assert_eq!(output.read, first.as_bytes());
             assert_eq!(output.mask.held_for(now), Some(HOLD_BACK_TIME));
@@ -187,7 +183,7 @@ mod tests {
     fn what_follows_a_secret_that_repeats_its_beginning_is_shown() {
         for value in ["hunter2-hunter2", "abababab", "aaaa"] {
             let mut output = Output::new(secrets(&[value]));
-            output.waiting.extend(format!("{value}\n").as_bytes());
+            output.print(format!("{value}\n").as_bytes());
             assert_eq!(output.finish(), format!("{}\n", "*".repeat(value.len())));
         }
     }
@@ -195,11 +191,11 @@ mod tests {
     #[test]
     fn a_secret_that_is_granted_later_is_masked_in_what_was_not_read() {
         let mut output = Output::new(secrets(&["another-value"]));
-        output.waiting.extend(b"the token anoth");
+        output.print(b"the token anoth");
         output.take(4, Instant::now());
         let set = secrets(&["another-value", "the token another", "token"]);
-        output.mask.set_secrets(&set, &mut output.waiting, 4);
-        output.waiting.extend(b"er way");
+        output.mask.set_secrets(&set, &mut output.waiting, 15);
+        output.print(b"er way");
         assert_eq!(output.finish(), "the ***** another way");
     }
 
@@ -219,7 +215,7 @@ mod tests {
             }).collect();
             let mut now = Instant::now();
             for piece in text.as_bytes().chunks(cut) {
-                output.waiting.extend(piece);
+                output.print(piece);
                 if waits {
                     now += HOLD_BACK_TIME;
                 }

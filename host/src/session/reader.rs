@@ -166,7 +166,7 @@ impl Reader {
             return Ok(0);
         };
         self.link.readable().await?;
-        let count = state.fill(channel, remaining, |space| {
+        let count = state.fill(shared, channel, remaining, |space| {
             match self.link.try_read_buf(space) {
                 Ok(0) => Err(LinkError::Closed),
                 Ok(count) => Ok(count),

@@ -244,8 +244,10 @@ impl StreamState {
         let mut inner = self.lock();
         let inner = &mut *inner;
         let discard = inner.discards(channel);
-        let inbox = inner.inbox(channel)?;
-        inbox.push(bytes)?;
+        if !discard {
+            inner.mask(shared, channel)?;
+        }
+        inner.inbox(channel)?.push(bytes)?;
         if !discard {
             inner.wakers.wake_output(channel);
             return Ok(());
@@ -264,11 +266,13 @@ impl StreamState {
 
     pub(super) fn fill(
         &self,
+        shared: &Shared,
         channel: Channel,
         max: usize,
         read: impl FnOnce(&mut Limit<&mut BytesMut>) -> Result<usize, LinkError>,
     ) -> Result<usize, LinkError> {
         let mut inner = self.lock();
+        inner.mask(shared, channel)?;
         let count = inner.inbox(channel)?.fill(max, read)?;
         inner.wakers.wake_output(channel);
         Ok(count)
@@ -373,17 +377,11 @@ impl Inner {
         channel: Channel,
         max: usize,
     ) -> Option<StreamEvent> {
-        let searched = self.searched;
         let more = match self.is_over() || self.discards(channel) {
             true => MayFollow::No,
             false => MayFollow::Yes,
         };
-        let inbox = self.inbox(channel).ok()?;
-        if let Some(thoroughness) = searched
-            && let Some(secrets) = shared.secrets.set()
-        {
-            inbox.mask(&secrets, thoroughness);
-        }
+        self.mask(shared, channel).ok()?;
         loop {
             let taken = self.inbox(channel).ok()?.take(max, more)?;
             self.return_credit(shared, channel, &taken);
@@ -393,6 +391,16 @@ impl Inner {
                 InboxItem::Skipped(_) => continue,
             });
         }
+    }
+
+    /// Masks the secrets of the session in an output.
+    fn mask(&mut self, shared: &Shared, channel: Channel) -> Result<(), WireError> {
+        if let Some(thoroughness) = self.searched
+            && let Some(secrets) = shared.secrets.set()
+        {
+            self.inbox(channel)?.mask(&secrets, thoroughness);
+        }
+        Ok(())
     }
 
     /// Returns how the stream ended, or `None` while it is open.
