@@ -36,6 +36,47 @@ async fn error_attached(bytes: impl FnOnce(StreamId) -> Vec<u8>) -> LinkError {
 
 const MALFORMED: LinkError = LinkError::Violation(WireError::Malformed);
 
+/// Secrets are masked between gaps, whether they were granted before the bytes arrived or
+/// before they were read, and never across a gap.
+#[tokio::test]
+async fn secrets_are_masked_between_gaps() {
+    for granted_first in [true, false] {
+        let (session, mut guest) = connect().await;
+        let mut stream = watch(&session, &mut guest).await;
+        let id = stream.id;
+        let grant = || {
+            let value = zeroize::Zeroizing::new(b"hunter2-hunter2".to_vec());
+            session.shared.secrets.grant([value]).unwrap();
+        };
+        if granted_first {
+            grant();
+        }
+        let sent = [
+            data(id, Channel::Stdout, b"one hunter2-"),
+            data(id, Channel::Stdout, b"hunter2, hunt"),
+            gap(id, Output::Stdout, 3),
+            data(id, Channel::Stdout, b"er2-hunter2 hunter2-hunter2 hunt"),
+            gap(id, Output::Stdout, 5),
+            data(id, Channel::Stdout, b"er2-hunter2."),
+        ];
+        guest.send(&sent.concat()).await;
+        settle(&session, &mut guest).await;
+        if !granted_first {
+            grant();
+        }
+        let expected = [
+            printed(b"one ***************, hunt"),
+            dropped(3),
+            printed(b"er2-hunter2 *************** hunt"),
+            dropped(5),
+            printed(b"er2-hunter2."),
+        ];
+        for chunk in expected {
+            assert_eq!(next(&mut stream).await, chunk, "{granted_first}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn gaps_are_told_where_they_are_between_the_bytes() {
     let (session, mut guest) = connect().await;
