@@ -168,6 +168,15 @@ impl CliCommand {
         }
     }
 
+    /// Returns whether it boots a VM that is not there yet. The others are about kept VMs,
+    /// also about those whose time is over.
+    pub(crate) fn boots_a_vm(&self) -> bool {
+        matches!(
+            self,
+            Self::Run(_) | Self::Shell(_) | Self::Restore(_) | Self::Template(_) | Self::Demo(_)
+        )
+    }
+
     /// Returns whether the exit code says how a command of the user ended.
     pub(crate) fn runs_a_command(&self) -> bool {
         match self {

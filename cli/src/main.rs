@@ -11,6 +11,7 @@ mod env_file;
 mod environment;
 mod exec;
 mod exit_code;
+mod expired;
 mod failure;
 mod files;
 mod foreground;
@@ -60,6 +61,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 use tracing_subscriber::{EnvFilter, fmt::format::FmtSpan};
+use vmcell::secret::disable_core_dumps;
 use vmcell_cli::{options::manual, show::guest_colours};
 
 use arguments::{Arguments, CliCommand};
@@ -73,6 +75,11 @@ fn main() -> ExitCode {
         .init();
     let json = arguments.command.json();
     let runs_a_command = arguments.command.runs_a_command();
+    if let Err(error) = disable_core_dumps() {
+        tracing::warn!(%error, "a crash may leave a core dump with secrets");
+    }
+    let boots = arguments.command.boots_a_vm();
+    let reaping = boots.then(expired::reap_in_background).flatten();
     let outcome = match arguments.command {
         CliCommand::Run(arguments) => run::run(arguments),
         CliCommand::Exec(arguments) => exec::exec(arguments),
@@ -119,6 +126,10 @@ fn main() -> ExitCode {
             _ => exit_code::TOOL_FAILED,
         }
     });
+    if let Some(reaping) = reaping {
+        // It fails only if it panicked, and has said so.
+        let _ = reaping.join();
+    }
     guest_colours::reset_at_exit();
     code.into()
 }

@@ -14,6 +14,7 @@ use tokio::sync::watch;
 
 use crate::{
     error::Error,
+    secret::disable_core_dumps_of,
     sys::{die_with_spawning_thread, set_cloexec_from},
 };
 
@@ -187,7 +188,9 @@ fn spawn(
     set_cloexec_from(&mut command, first_unmapped);
     let child = command.stdin(Stdio::null()).spawn()?;
     let pid = Pid::from_child(&child);
-    // The child was not waited for, so its pid cannot have been reused.
+    // The child was not waited for, so its pid cannot have been reused. The memory of the
+    // guest is its own, with the secrets in it.
+    disable_core_dumps_of(Some(pid))?;
     let killer = VmmKiller {
         process: Arc::new(pidfd_open(pid, PidfdFlags::empty())?),
         pid,

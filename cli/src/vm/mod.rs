@@ -35,7 +35,7 @@ pub(crate) fn vm(arguments: VmArguments) -> anyhow::Result<u8> {
 }
 
 /// The folder of these VMs, beside that of the workspaces.
-const FOLDER: &str = "vms";
+pub(crate) const FOLDER: &str = "vms";
 
 /// Returns the VMs of this user, which this program runs in processes of their
 /// own.

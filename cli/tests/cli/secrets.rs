@@ -1,6 +1,13 @@
 //! `--secret-env`: variables of the caller that one command gets.
 
-use crate::vmcell::Vmcell;
+use std::fs;
+
+use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
+
+use crate::{
+    processes::Process,
+    vmcell::{READY_AND_WAIT, Vmcell},
+};
 
 const VALUE: &str = "hunter2-hunter2/xyzzy";
 
@@ -15,6 +22,33 @@ fn a_command_gets_a_variable_of_the_caller_and_does_not_show_it() {
     assert_eq!(ended.stdout(), format!("{masked}\nnone\n{}\n", VALUE.len()));
     assert!(ended.stderr.contains(&masked), "{ended:?}");
     assert!(!ended.stderr.contains(VALUE), "{ended:?}");
+}
+
+#[test]
+fn a_crash_of_the_program_or_of_its_vm_leaves_no_core_dump() {
+    // As it is where users want them.
+    let Rlimit { maximum, .. } = getrlimit(Resource::Core);
+    let wanted = Rlimit {
+        current: maximum,
+        maximum,
+    };
+    setrlimit(Resource::Core, wanted).unwrap();
+    let mut running = Vmcell::run([], READY_AND_WAIT).start();
+    assert_eq!(running.line(), "ready\n");
+    let program = running.pid();
+    let vmm = Process::only_child_of(program).pid.as_raw_nonzero();
+    for process in [program.to_string(), vmm.to_string()] {
+        let limits = fs::read_to_string(format!("/proc/{process}/limits")).unwrap();
+        let core = limits
+            .lines()
+            .find(|line| line.starts_with("Max core file size"));
+        let soft = core
+            .and_then(|line| line.split_whitespace().nth(4))
+            .unwrap();
+        assert!(matches!(soft, "0" | "1"), "{limits}");
+    }
+    running.signal(Signal::TERM);
+    running.finish();
 }
 
 #[test]

@@ -275,6 +275,30 @@ fn a_stopped_vm_whose_time_is_over_is_reaped() {
 }
 
 #[test]
+fn kept_vms_whose_time_is_over_are_deleted_while_another_one_runs() {
+    let state = State::new();
+    // Who never kept a VM gets no folder for them.
+    assert_eq!(state.text(["run", "--", "true"]), "");
+    assert_eq!(fs::read_dir(state.folder.path()).unwrap().count(), 0);
+    let kept = state.create(["--ttl-seconds", "3600"]);
+    state.create(["--ttl-seconds", "1"]);
+    let workspace = &*unique("expired");
+    let create = ["workspace", "create", "--mem-mib", "128", "--id", workspace];
+    state.text(create.into_iter().chain(["--ttl-seconds", "3600"]));
+    state.text(["workspace", "stop", workspace]);
+    assert!(eventually(|| {
+        state.text(["run", "--", "true"]);
+        state.ids() == [&*kept]
+    }));
+    assert_eq!(
+        state.json(["workspace", "status", workspace])["workspace_id"],
+        workspace
+    );
+    state.text(["workspace", "delete", workspace]);
+    state.text(["vm", "delete", &kept]);
+}
+
+#[test]
 fn workspaces_are_not_among_the_vms_and_exec_does_not_delete_them() {
     let state = State::new();
     let mine = &*unique("mine");

@@ -14,8 +14,10 @@
 //!
 //! A secret is granted to one command, service or terminal, which gets it as an environment
 //! variable. Nothing prints, serialises or stores its value, and its memory is zeroed when
-//! the last handle is dropped.
+//! the last handle is dropped. A program that has secrets should also
+//! [disable its core dumps](disable_core_dumps).
 
+mod core_dump;
 mod error;
 mod granted;
 mod info;
@@ -23,6 +25,8 @@ mod provider;
 mod source;
 mod value;
 
+pub use core_dump::disable_core_dumps;
+pub(crate) use core_dump::disable_core_dumps_of;
 pub use error::SecretError;
 pub(crate) use granted::{GrantedSecrets, TooManySecrets, secrets_of};
 pub use info::SecretInfo;

@@ -29,6 +29,9 @@ pub struct Workspaces {
     pub(super) id_prefix: String,
 }
 
+/// The folder of the workspaces that are not kept apart.
+const WORKSPACES: &str = "workspaces";
+
 /// How the names of folders begin that are being removed.
 const DELETED: &str = ".deleted-";
 
@@ -63,13 +66,36 @@ impl Workspaces {
         Self::in_folder(state_folder()?.join(name))
     }
 
+    /// As [`open`](Self::open), but `None` if this user never had any: no folder is created.
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open).
+    pub fn open_existing() -> Result<Option<Self>, Error> {
+        Self::existing(WORKSPACES)
+    }
+
+    /// As [`open_apart`](Self::open_apart), but `None` if this user never had any: no folder
+    /// is created.
+    ///
+    /// # Errors
+    /// As for [`open_apart`](Self::open_apart).
+    pub fn open_existing_apart(name: &str) -> Result<Option<Self>, Error> {
+        check_id(name)?;
+        Self::existing(name)
+    }
+
+    fn existing(name: &str) -> Result<Option<Self>, Error> {
+        let folder = state_folder()?.join(name);
+        folder.is_dir().then(|| Self::in_folder(folder)).transpose()
+    }
+
     /// Opens those below a folder, which is created if it is not there.
     ///
     /// # Errors
     /// [`Error::Host`] if it cannot be created, [`Error::BadFile`] if it belongs to another
     /// user, who could replace what is in it.
     pub fn at(root: impl AsRef<Path>) -> Result<Self, Error> {
-        Self::in_folder(root.as_ref().join("workspaces"))
+        Self::in_folder(root.as_ref().join(WORKSPACES))
     }
 
     fn in_folder(folder: PathBuf) -> Result<Self, Error> {
