@@ -36,18 +36,17 @@ pub(crate) struct StreamOutput {
 pub(super) struct HoldTimer(Option<Pin<Box<Sleep>>>);
 
 impl HoldTimer {
-    /// Returns whether that is so now. `held_for` is how long it is held back, if any is.
+    /// Returns whether that may be so now. `held_for` is how long it is held back, if any is.
     fn poll(&mut self, context: &mut Context<'_>, held_for: Option<Duration>) -> Poll<()> {
         let Some(time) = held_for else {
-            self.0 = None;
             return Poll::Pending;
         };
+        // One that was set for what is read already elapses earlier. To set a timer can wake
+        // another thread, and most of what is held back is read within microseconds.
         let timer = self.0.get_or_insert_with(|| Box::pin(sleep(time)));
-        let elapsed = timer.as_mut().poll(context);
-        if elapsed.is_ready() {
-            self.0 = None;
-        }
-        elapsed
+        ready!(timer.as_mut().poll(context));
+        self.0 = None;
+        Poll::Ready(())
     }
 }
 
