@@ -60,6 +60,9 @@ features: tools ## Check each library without features, with each feature alone,
 	for features in '' tokio; do \
 		cargo clippy --package vmcell-rootfs --features "$$features" -- -D warnings || exit; \
 	done
+	for features in '' http; do \
+		cargo clippy --package vmcell-mcp --features "$$features" -- -D warnings || exit; \
+	done
 	for features in '' archive broker hickory receipt serde terminal tool conformance; do \
 		cargo clippy --package vmcell --no-default-features --features "$$features" -- -D warnings || exit; \
 	done

@@ -12,6 +12,7 @@ use crate::{
         StatArguments,
     },
     machine_options::MachineOptions,
+    mcp::McpArguments,
     metrics::MetricsArguments,
     network::NetworkArguments,
     network_options::NetworkOptions,
@@ -105,6 +106,8 @@ pub(crate) enum CliCommand {
     Patch(PatchArguments),
     /// Print changes in a directory of a VM as a patch.
     Diff(DiffArguments),
+    /// Serve language models with tools.
+    Mcp(McpArguments),
     /// Run requests of language models, under a policy.
     Tool(ToolArguments),
     /// Show and verify what `vmcell tool` has recorded.
@@ -164,6 +167,7 @@ impl CliCommand {
             | Self::Version
             | Self::Completions(_)
             | Self::Man(_)
+            | Self::Mcp(_)
             | Self::KeepWorkspace => false,
         }
     }

@@ -8,48 +8,13 @@ use std::{
 
 use anyhow::ensure;
 use indicatif::{ProgressBar, ProgressStyle};
-use vmcell_rootfs::{Cache, CachedImage, Error, Progress, recipe};
-
-/// An environment that is built on its first use.
-#[derive(Clone, Copy)]
-pub(crate) enum Environment {
-    Base,
-    Debian,
-}
-
-impl Environment {
-    pub(crate) const ALL: [Self; 2] = [Self::Base, Self::Debian];
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Base => "base",
-            Self::Debian => "debian",
-        }
-    }
-
-    /// Returns its image, if it was built already.
-    pub(crate) fn cached(self, cache: &Cache) -> Result<Option<CachedImage>, Error> {
-        match self {
-            Self::Base => cache.lookup(&recipe::base()),
-            Self::Debian => cache.lookup(&recipe::debian()),
-        }
-    }
-
-    fn build(self, progress: impl FnMut(Progress)) -> Result<CachedImage, Error> {
-        match self {
-            Self::Base => recipe::base().cached_with(progress),
-            Self::Debian => recipe::debian().cached_with(progress),
-        }
-    }
-}
+use vmcell_rootfs::Environment;
 
 /// Returns the image of an environment, which is its name or the path of an
 /// image. If it is not cached yet, it is built, with a progress bar on a
 /// terminal.
 pub(crate) fn image(name: &OsStr) -> anyhow::Result<PathBuf> {
-    let known = Environment::ALL
-        .into_iter()
-        .find(|known| name == known.name());
+    let known = name.to_str().and_then(Environment::from_name);
     let Some(environment) = known else {
         let path = Path::new(name);
         let is_name = path.components().count() == 1 && path.extension().is_none();

@@ -2,9 +2,9 @@
 
 use serde_json::json;
 use vmcell_cli::{options::size::human_readable, show::Table};
-use vmcell_rootfs::Cache;
+use vmcell_rootfs::{Cache, Environment};
 
-use crate::{arguments::ImagesArguments, environment::Environment, failure::print_json};
+use crate::{arguments::ImagesArguments, failure::print_json};
 
 pub(crate) fn images(arguments: &ImagesArguments) -> anyhow::Result<u8> {
     let cache = Cache::user()?;

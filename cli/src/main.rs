@@ -23,6 +23,7 @@ mod kill;
 mod limits;
 mod logs;
 mod machine_options;
+mod mcp;
 mod metrics;
 mod network;
 mod network_options;
@@ -111,6 +112,7 @@ fn main() -> ExitCode {
         CliCommand::Patch(arguments) => files::patch(arguments),
         CliCommand::Diff(arguments) => files::diff(arguments),
         CliCommand::Tool(arguments) => tool::tool(arguments),
+        CliCommand::Mcp(arguments) => mcp::mcp(arguments),
         CliCommand::Receipt(arguments) => receipt::receipt(&arguments),
         CliCommand::Completions(arguments) => manual::completions(Arguments::command(), &arguments),
         CliCommand::Man(arguments) => manual::man(Arguments::command(), &arguments),

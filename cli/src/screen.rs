@@ -45,7 +45,7 @@ pub(crate) fn screen(arguments: ScreenArguments) -> anyhow::Result<u8> {
         let vm = target::attach(&arguments.id).await?;
         let view_only = TerminalOptions::new().view_only();
         let terminal = find(&vm, &arguments.terminal, view_only).await?;
-        wait_for_output(&vm, &terminal).await?;
+        terminal.catch_up().await?;
         if arguments.json {
             let info = terminal.info().await?;
             let scrollback = terminal.scrollback(arguments.scrollback);
@@ -89,28 +89,6 @@ pub(crate) async fn find(
 
 fn is_not_a_terminal(kind: ExecFailureKind) -> bool {
     matches!(kind, ExecFailureKind::NotFound | ExecFailureKind::Invalid)
-}
-
-/// Waits until everything printed so far has been applied to the screen.
-pub(crate) async fn wait_for_output(vm: &Vm, terminal: &Terminal) -> Result<(), Error> {
-    let list = vm.terminals().list().await?;
-    let info = list.iter().find(|info| info.id == terminal.id());
-    // If it was forgotten meanwhile, there is nothing to wait for.
-    let end = info.map_or(0, |info| info.stdout.end);
-    let mut position = 0;
-    while position < end {
-        let reply = terminal.poll_output().await?;
-        if reply.timed_out {
-            let received = format!("{} of {end} bytes of terminal output", reply.end);
-            return Err(Error::Transport(format!("received only {received}")));
-        }
-        position = reply.end;
-        if reply.raw.is_empty() && terminal.exit().is_some() {
-            // The program has ended, and there is no more output.
-            break;
-        }
-    }
-    Ok(())
 }
 
 fn print(text: &str) -> anyhow::Result<u8> {

@@ -46,6 +46,7 @@ mod cache;
 mod debugfs;
 mod digest;
 mod e2fsck;
+mod environment;
 mod error;
 mod image;
 mod mke2fs;
@@ -65,6 +66,7 @@ mod uuid;
 
 pub use cache::{Cache, CachedImage, Origin};
 pub use digest::{Digest, Fingerprint};
+pub use environment::Environment;
 pub use error::{ArchiveProblem, Error, PathProblem};
 pub use image::{Image, ImageBuilder};
 pub use node::{Content, Kind, Node, Owner};

@@ -13,7 +13,7 @@ use vmcell_cli::show::{SafeStdout, name};
 use super::{arguments::WorkspaceId, attach};
 use crate::{
     failure::{print_json, report},
-    screen::{find, wait_for_output},
+    screen::find,
     secret::SecretOptions,
     target::Target,
 };
@@ -151,7 +151,7 @@ async fn read(arguments: &ReadArguments, json: bool) -> anyhow::Result<u8> {
     let target = attach(&arguments.shell.workspace.id).await?;
     let view_only = TerminalOptions::new().view_only();
     let terminal = find(&target.vm, &arguments.shell.selector(), view_only).await?;
-    wait_for_output(&target.vm, &terminal).await?;
+    terminal.catch_up().await?;
     let mut reading = terminal.read(arguments.cursor);
     if let Some(milliseconds) = arguments.wait_for_idle_ms {
         let silence = Duration::from_millis(milliseconds);

@@ -22,6 +22,7 @@ mod kill;
 mod limits;
 mod logs;
 mod ls_cat_stat;
+mod mcp;
 mod metrics;
 mod network;
 mod options;

@@ -162,6 +162,16 @@ impl Running {
         thread::spawn(move || stdin.write_all(&bytes).unwrap())
     }
 
+    /// Writes to standard input.
+    pub(crate) fn write(&mut self, bytes: &[u8]) {
+        self.stdin.as_mut().unwrap().write_all(bytes).unwrap();
+    }
+
+    /// Closes standard input.
+    pub(crate) fn close_stdin(&mut self) {
+        self.stdin = None;
+    }
+
     /// Closes the reading end of its standard output.
     pub(crate) fn close_stdout(&mut self) {
         self.stdout = None;

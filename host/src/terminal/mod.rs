@@ -28,6 +28,7 @@
 //! # }
 //! ```
 
+mod catch_up;
 mod exchange;
 mod expect;
 mod follow;

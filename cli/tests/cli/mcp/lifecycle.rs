@@ -1,0 +1,165 @@
+//! What begins and ends with a call, and with a session.
+
+use serde_json::{Value, json};
+
+use super::client::{Client, State};
+use crate::vmcell::eventually;
+
+fn create(client: &mut Client) -> String {
+    let created = client.call("workspace_create", json!({ "mem_mib": 128 }));
+    created["workspace_id"].as_str().unwrap().to_owned()
+}
+
+/// Returns whether a program with this argument runs in a workspace.
+fn runs(client: &mut Client, workspace: &str, argument: &str) -> bool {
+    let line = format!("ps -o args | grep '^[s]leep {argument}' || true");
+    let arguments = json!({ "workspace_id": workspace, "command": line });
+    client.call("workspace_exec", arguments)["stdout"] != ""
+}
+
+#[test]
+fn a_call_that_is_cancelled_ends_its_command_and_reports_until_then() {
+    let state = State::new();
+    let mut client = state.serve([]);
+    let id = create(&mut client);
+    let begin = |client: &mut Client, argument: &str| {
+        let command = json!(["sleep", argument]);
+        let arguments = json!({ "workspace_id": id, "command": command, "timeout_seconds": 500 });
+        let call = json!({
+            "name": "workspace_exec",
+            "arguments": arguments,
+            "_meta": { "progressToken": argument },
+        });
+        client.begin("tools/call", call)
+    };
+    let slow = begin(&mut client, "1111");
+    let other = begin(&mut client, "2222");
+    // Both report, each with its token.
+    for token in ["1111", "2222"] {
+        while !client
+            .notifications
+            .iter()
+            .any(|it| it["params"]["progressToken"] == token)
+        {
+            let message = client.receive();
+            assert_eq!(message["method"], "notifications/progress", "{message}");
+            client.notifications.push(message);
+        }
+    }
+    assert!(runs(&mut client, &id, "1111") && runs(&mut client, &id, "2222"));
+    client.send(&json!({
+        "jsonrpc": "2.0",
+        "method": "notifications/cancelled",
+        "params": { "requestId": slow, "reason": "not needed" },
+    }));
+    assert!(eventually(|| !runs(&mut client, &id, "1111")));
+    assert!(runs(&mut client, &id, "2222"), "only one was cancelled");
+    let _ = other;
+
+    // A client that disappears in the middle of a call ends it, too.
+    assert_eq!(client.close().code(), 0);
+    let mut client = state.serve([]);
+    assert!(eventually(|| !runs(&mut client, &id, "2222")));
+    client.call("workspace_delete", json!({ "workspace_id": id }));
+}
+
+#[test]
+fn workspaces_stay_and_vms_that_nobody_keeps_end_with_the_session() {
+    let state = State::new();
+    let mut first = state.serve([]);
+    let mut second = state.serve([]);
+    let workspace = create(&mut first);
+    let listed = second.call("workspace_list", json!({}));
+    assert_eq!(
+        listed["workspaces"][0]["workspace_id"], workspace,
+        "{listed}"
+    );
+
+    let new = |client: &mut Client, keep: bool| -> Value {
+        let created = client.call("vm_create", json!({ "mem_mib": 128, "keep": keep }));
+        created["vm_id"].clone()
+    };
+    let (kept, unkept) = (new(&mut first, true), new(&mut first, false));
+    let one = json!({ "vm_id": unkept });
+    assert_eq!(first.call("vm_start", one.clone())["state"], "running");
+    assert_eq!(
+        first.call("vm_network_info", one.clone())["network_policy"],
+        "off"
+    );
+    let used = new(&mut first, false);
+    first.call("vm_start", json!({ "vm_id": used }));
+    let ran = first.call("vm_exec", json!({ "vm_id": used, "command": "echo once" }));
+    assert_eq!(
+        (&ran["stdout"], &ran["deleted"]),
+        (&json!("once\n"), &json!(true))
+    );
+    let gone = first.fail("vm_status", json!({ "vm_id": used }));
+    assert_eq!(gone["code"], "no-such-vm");
+    assert_eq!(
+        first.call("vm_reap_expired", json!({}))["deleted"],
+        json!([])
+    );
+
+    assert_eq!(first.close().code(), 0);
+    assert_eq!(second.fail("vm_status", one)["code"], "no-such-vm");
+    let status = second.call("vm_status", json!({ "vm_id": kept }));
+    assert_eq!(status["state"], "stopped");
+    second.call("vm_delete", json!({ "vm_id": kept }));
+    let arguments = json!({ "workspace_id": workspace, "command": ["echo", "still here"] });
+    assert_eq!(
+        second.call("workspace_exec", arguments)["stdout"],
+        "still here\n"
+    );
+    second.call("workspace_delete", json!({ "workspace_id": workspace }));
+    assert_eq!(second.close().code(), 0);
+}
+
+#[test]
+fn one_command_runs_in_a_new_vm_within_its_limits() {
+    let state = State::new();
+    let mut client = state.serve(["--profile", "vm-run"]);
+    let ran = client.call(
+        "vm_run",
+        json!({ "command": "echo out; echo err >&2; exit 3", "mem_mib": 128 }),
+    );
+    assert_eq!(
+        (&ran["stdout"], &ran["stderr"]),
+        (&json!("out\n"), &json!("err\n"))
+    );
+    assert_eq!(
+        (&ran["exit_code"], &ran["timed_out"]),
+        (&json!(3), &json!(false))
+    );
+    let long = json!({
+        "command": "seq 100000; exec sleep 1000",
+        "timeout_seconds": 1.5,
+        "max_output_bytes": 1000,
+        "mem_mib": 128,
+    });
+    let ran = client.call("vm_run", long);
+    assert_eq!(
+        (&ran["timed_out"], &ran["exit_code"]),
+        (&json!(true), &Value::Null),
+        "{ran}"
+    );
+    let text = ran["stdout"].as_str().unwrap();
+    assert!(
+        text.starts_with("1\n2\n") && text.ends_with("99999\n100000\n"),
+        "{text}"
+    );
+    assert!(
+        text.contains("bytes were left out") && text.len() < 1100,
+        "{text}"
+    );
+    assert_eq!(ran["stdout_bytes"], 588_895);
+    assert!(ran["read_on"].is_string());
+    let unknown = client.fail(
+        "vm_run",
+        json!({ "command": "true", "environment": "/etc/passwd" }),
+    );
+    assert!(
+        unknown["what_to_do"].as_str().unwrap().contains("base"),
+        "{unknown}"
+    );
+    assert_eq!(client.close().code(), 0);
+}

@@ -1,0 +1,39 @@
+//! Contents of files, as models get and send them.
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// Bytes of a file, as text if they are UTF-8.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Content {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+    /// If it is not UTF-8.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    base64: Option<String>,
+}
+
+impl From<Vec<u8>> for Content {
+    fn from(bytes: Vec<u8>) -> Self {
+        match String::from_utf8(bytes) {
+            Ok(text) => Self {
+                text: Some(text),
+                base64: None,
+            },
+            Err(error) => Self {
+                text: None,
+                base64: Some(STANDARD.encode(error.as_bytes())),
+            },
+        }
+    }
+}
+
+/// Removes the bytes of a character at the end that is not whole.
+pub(crate) fn remove_partial_character(text: &mut Vec<u8>) {
+    if let Err(error) = std::str::from_utf8(text)
+        && error.error_len().is_none()
+    {
+        text.truncate(error.valid_up_to());
+    }
+}

@@ -1,0 +1,46 @@
+//! Environments that VMs and workspaces boot.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use vmcell_rootfs::Environment;
+
+use crate::{call::Call, environment, failure::Failure, hints::Hints, tool::Tool};
+
+pub(super) struct VmListEnvironments;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Nothing {}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Environments {
+    environments: Vec<Listed>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Listed {
+    name: &'static str,
+    description: &'static str,
+    /// Whether it was built already. Otherwise its first use takes longer.
+    installed: bool,
+}
+
+impl Tool for VmListEnvironments {
+    const NAME: &'static str = "vm_list_environments";
+    const TITLE: &'static str = "List environments";
+    const DESCRIPTION: &'static str = "List the environments that VMs and workspaces can boot.";
+    const HINTS: Hints = Hints::READS;
+    type Input = Nothing;
+    type Output = Environments;
+
+    async fn run(_call: Call, _input: Nothing) -> Result<Environments, Failure> {
+        let listed = Environment::ALL.map(|environment| Listed {
+            name: environment.name(),
+            description: environment.description(),
+            installed: environment::is_installed(environment),
+        });
+        Ok(Environments {
+            environments: listed.into(),
+        })
+    }
+}

@@ -1,0 +1,76 @@
+use std::fmt;
+
+use crate::{Cache, CachedImage, Error, Progress, recipe};
+
+/// An environment with a name, whose image is built on its first use.
+///
+/// ```no_run
+/// use vmcell_rootfs::Environment;
+///
+/// let environment = Environment::from_name("base").ok_or("there is none")?;
+/// let image = environment.build(|_| {})?;
+/// println!("{}", image.path.display());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Environment {
+    /// [`recipe::base`]
+    Base,
+    /// [`recipe::debian`]
+    Debian,
+}
+
+impl Environment {
+    /// All environments.
+    pub const ALL: [Self; 2] = [Self::Base, Self::Debian];
+
+    /// Returns the environment with a name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|known| known.name() == name)
+    }
+
+    /// Returns its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Base => "base",
+            Self::Debian => "debian",
+        }
+    }
+
+    /// Returns what is in it, in a few words.
+    pub fn description(self) -> &'static str {
+        match self {
+            Self::Base => "BusyBox: a shell and small tools; boots fastest",
+            Self::Debian => "Debian 12 with apt, curl and Python",
+        }
+    }
+
+    /// Returns its image, if it was built already.
+    ///
+    /// # Errors
+    /// As for [`Cache::lookup`].
+    pub fn cached(self, cache: &Cache) -> Result<Option<CachedImage>, Error> {
+        match self {
+            Self::Base => cache.lookup(&recipe::base()),
+            Self::Debian => cache.lookup(&recipe::debian()),
+        }
+    }
+
+    /// Returns its image, which is built and cached if it does not exist.
+    ///
+    /// # Errors
+    /// As for `cached_with` of its recipe.
+    pub fn build(self, progress: impl FnMut(Progress)) -> Result<CachedImage, Error> {
+        match self {
+            Self::Base => recipe::base().cached_with(progress),
+            Self::Debian => recipe::debian().cached_with(progress),
+        }
+    }
+}
+
+impl fmt::Display for Environment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
