@@ -24,7 +24,7 @@ setup: tools kernel ## Install all that VMs and tests need: packages, musl targe
 tools: ## Install missing packages and the musl target.
 	@scripts/setup.sh
 
-vsock: tools ## Install vhost-device-vsock, a vsock device for QEMU, if it is missing.
+vsock: tools ## Install what tests need besides: vhost-device-vsock, a vsock device for QEMU, and a client of MCP.
 	@scripts/setup.sh test
 
 kernel: tools ## Build the guest kernel, once per source version and config.

@@ -11,6 +11,7 @@ PATH=$PATH:/usr/sbin:/sbin
 musl=x86_64-unknown-linux-musl
 kernel_source=linux-source-6.1
 vhost_device_vsock=0.3.0
+mcp_client=2.3.0
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/vmcell
 
 say() { printf 'setup: %s\n' "$*" >&2; }
@@ -35,6 +36,8 @@ has_static_busybox() {
 }
 
 has_debian_keys() { compgen -G '/usr/share/keyrings/debian-archive-keyring.*' >/dev/null; }
+
+has_pip() { python3 -m pip --version >/dev/null 2>&1; }
 
 has_kernel() { [ -e "$cache/kernel/current/vmlinux" ]; }
 has_kernel_source() {
@@ -72,6 +75,8 @@ find_missing() {
     need cpio have cpio
     # For a test of the protocol's client in another language.
     need python3 have python3
+    # For tests with a client of MCP.
+    [ "${1:-}" != test ] || need python3-pip has_pip
     # For libFuzzer, which is written in C++.
     [ "${1:-}" != fuzz ] || need g++ have g++
 }
@@ -144,6 +149,23 @@ add_vhost_device_vsock() {
         say "failed; the link \`hybrid-vsock\` of QEMU and the tests need it"
 }
 
+# The official client of the Model Context Protocol. A test drives our server with it.
+add_mcp_client() {
+    local client=$cache/tools/mcp-client-$mcp_client
+    [ ! -e "$client" ] || return 0
+    say "installing the client of MCP $mcp_client"
+    mkdir -p "$cache/tools"
+    local new
+    new=$(mktemp -d "$cache/tools/mcp-client.XXXXXX")
+    if timeout 300 python3 -m pip install --quiet --disable-pip-version-check --no-warn-conflicts --root-user-action=ignore \
+        --target "$new" "mcp==$mcp_client"; then
+        mv --no-target-directory "$new" "$client"
+    else
+        rm -rf "$new"
+        say "failed; a test of \`vmcell mcp\` needs it"
+    fi
+}
+
 add_cargo_fuzz() {
     have cargo-fuzz || cargo install --quiet --locked cargo-fuzz
 }
@@ -160,5 +182,6 @@ install_packages
 add_musl
 add_rust_components
 [ "${1:-}" != test ] || add_vhost_device_vsock
+[ "${1:-}" != test ] || add_mcp_client
 [ "${1:-}" != fuzz ] || add_cargo_fuzz
 [ "${1:-}" != deny ] || add_cargo_deny

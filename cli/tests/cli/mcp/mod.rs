@@ -4,6 +4,7 @@ mod attacks;
 mod client;
 mod http;
 mod lifecycle;
+mod official_client;
 mod resources;
 
 use serde_json::json;
