@@ -163,3 +163,71 @@ fn one_command_runs_in_a_new_vm_within_its_limits() {
     );
     assert_eq!(client.close().code(), 0);
 }
+
+#[test]
+fn many_calls_at_once_are_answered_each() {
+    const CALLS: u64 = 32;
+    let state = State::new();
+    let mut client = state.serve([]);
+    let id = create(&mut client);
+    let mut calls = std::collections::BTreeMap::new();
+    for number in 0..CALLS {
+        // The first ones end last.
+        let line = format!("sleep 0.{:02}; echo {number}", CALLS - number);
+        let arguments = json!({ "workspace_id": id, "command": line });
+        let call = json!({ "name": "workspace_exec", "arguments": arguments });
+        calls.insert(client.begin("tools/call", call), number);
+    }
+    while !calls.is_empty() {
+        let answer = client.receive();
+        let number = calls.remove(&answer["id"].as_u64().unwrap()).unwrap();
+        let printed = &answer["result"]["structuredContent"]["stdout"];
+        assert_eq!(printed, &json!(format!("{number}\n")), "{answer}");
+    }
+    let logs = client.call("workspace_logs", json!({ "workspace_id": id, "limit": 1 }));
+    assert_eq!(logs["command_count"], CALLS);
+    client.call("workspace_delete", json!({ "workspace_id": id }));
+}
+
+#[test]
+fn a_policy_adds_a_tool_with_receipts() {
+    let state = State::new();
+    let folder = tempfile::tempdir().unwrap();
+    let policy = folder.path().join("policy.toml");
+    let text = "[images.small]\nenvironment = \"base\"\nmemory_mib = 128\n";
+    std::fs::write(&policy, text).unwrap();
+    let mut client = state.serve(["--profile", "vm-run", "--policy", policy.to_str().unwrap()]);
+    let list = client.request("tools/list", json!({}))["result"]["tools"].clone();
+    assert_eq!(
+        (&list[0]["name"], &list[1]["name"]),
+        (&json!("vm_run"), &json!("tool_run"))
+    );
+    let images = &list[1]["inputSchema"]["properties"]["image"]["enum"];
+    assert_eq!(images, &json!(["small"]));
+    let request = json!({
+        "image": "small",
+        "files": [{ "path": "/work/main.sh", "content": "echo hello" }],
+        "command": ["sh", "/work/main.sh"],
+        "state": { "retention": "destroy" },
+    });
+    let answer = client.call("tool_run", request.clone());
+    assert_eq!(
+        (&answer["stdout"], &answer["failure"]),
+        (&json!("hello\n"), &Value::Null)
+    );
+    let mut refused = request;
+    refused["files"][0]["path"] = "/etc/passwd".into();
+    let refused = client.result("tool_run", refused);
+    assert_eq!(refused["isError"], true);
+    let failure = &refused["structuredContent"]["failure"];
+    assert_eq!(failure["kind"], "invalid_request", "{failure}");
+    let receipts = state.cli(["receipt", "list", "--json"]).finish().json();
+    assert_eq!(
+        receipts["receipts"].as_array().unwrap().len(),
+        2,
+        "{receipts}"
+    );
+    let id = answer["audit_id"].as_str().unwrap();
+    assert!(receipts.to_string().contains(id), "{receipts}");
+    assert_eq!(client.close().code(), 0);
+}
