@@ -1,4 +1,4 @@
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -45,17 +45,4 @@ pub(crate) async fn grant(
         command = command.secret_env(variable, &secret);
     }
     Ok(command)
-}
-
-/// The longest time that a command may be given.
-const MAX_TIMEOUT: f64 = 24.0 * 3600.0;
-
-/// Returns the time that a command is given.
-pub(crate) fn timeout(seconds: f64) -> Result<Duration, Failure> {
-    if seconds > 0.0 && seconds <= MAX_TIMEOUT {
-        return Ok(Duration::from_secs_f64(seconds));
-    }
-    Err(Failure::invalid(format!(
-        "timeout_seconds: {seconds} is not above 0 and at most {MAX_TIMEOUT}"
-    )))
 }

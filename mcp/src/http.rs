@@ -41,6 +41,10 @@ const MAX_CONNECTIONS: usize = 128;
 /// How long a client may take to send the head of a request.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// How long to wait after a connection could not be accepted. If this program has no
+/// descriptor left, nothing tells when it has one again.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
 impl McpServer {
     /// Listens on an address of this machine that other machines do not reach; port 0 is a
     /// free one.
@@ -110,10 +114,9 @@ impl HttpServer {
             let room = room.map_err(io::Error::other)?;
             let stream = match self.listener.accept().await {
                 Ok((stream, _)) => stream,
-                // The client has given up, or there is no descriptor at the moment.
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept a connection");
-                    tokio::time::sleep(Duration::from_millis(100)).await;
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
                     continue;
                 }
             };

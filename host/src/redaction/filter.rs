@@ -14,8 +14,6 @@ pub(super) struct Filter {
     /// A Bloom filter of all that a look may see of a pattern. It is zeroed, too, because it
     /// tells which values are no secret.
     bits: Zeroizing<Vec<u64>>,
-    /// How far a hash is shifted to be the number of a bit.
-    shift: u32,
     width: Width,
     distance: usize,
 }
@@ -77,7 +75,6 @@ impl Filter {
         let words = words.unwrap_or(LARGEST);
         let mut filter = Self {
             bits: Zeroizing::new(vec![0; words]),
-            shift: shift(words),
             width,
             distance: least - width.bytes() + 1,
         };
@@ -163,12 +160,12 @@ impl Filter {
     }
 
     fn first_bit(&self, hash: u64) -> usize {
-        (hash >> self.shift) as usize
+        (hash >> shift(self.bits.len())) as usize
     }
 
     fn second_bit(&self, hash: u64) -> usize {
         let mixed = hash.rotate_left(32).wrapping_mul(0xff51_afd7_ed55_8ccd);
-        (mixed >> self.shift) as usize
+        (mixed >> shift(self.bits.len())) as usize
     }
 }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     call::Call,
     command_line::{self, CommandLine, SecretEnv},
-    execution::{self, DEFAULT_MAX_OUTPUT, Execution},
+    execution::{self, DEFAULT_MAX_OUTPUT, Execution, Limits},
     failure::Failure,
     hints::Hints,
     tool::Tool,
@@ -60,9 +60,8 @@ programs that keep running use service_start, for interactive ones shell_open.";
     type Output = Output;
 
     async fn run(call: Call, input: Input) -> Result<Output, Failure> {
-        let timeout = command_line::timeout(input.timeout_seconds)?;
-        let max_output = execution::max_output(input.max_output_bytes)?;
-        let mut command = input.command.into_command()?.timeout(timeout);
+        let limits = Limits::new(input.timeout_seconds, input.max_output_bytes)?;
+        let mut command = limits.apply_to(input.command.into_command()?);
         if let Some(directory) = input.cwd {
             command = command.current_dir(directory);
         }
@@ -71,7 +70,7 @@ programs that keep running use service_start, for interactive ones shell_open.";
         let stream = workspace.exec_stream(command).await?;
         Ok(Output {
             workspace_id: workspace.id().to_owned(),
-            execution: execution::wait(&call, stream, timeout, max_output).await?,
+            execution: execution::wait(&call, stream, limits).await?,
         })
     }
 }

@@ -14,6 +14,7 @@ use super::workspaces::WorkspaceId;
 use crate::{
     call::Call,
     command_line::{self, CommandLine, SecretEnv},
+    execution::seconds,
     failure::Failure,
     hints::Hints,
     tool::Tool,
@@ -31,7 +32,7 @@ pub(super) struct NamedService {
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Status {
     service_name: String,
-    /// starting, ready, restarting, stopping, stopped or failed.
+    /// waiting, starting, ready, running, restarting, stopping, stopped or failed.
     state: &'static str,
     /// Why it is in this state.
     reason: Option<String>,
@@ -170,7 +171,7 @@ ready. service_logs shows what it prints.";
     type Output = One;
 
     async fn run(call: Call, input: StartInput) -> Result<One, Failure> {
-        let timeout = command_line::timeout(input.ready_timeout_seconds)?;
+        let timeout = seconds("ready_timeout_seconds", input.ready_timeout_seconds)?;
         if input.ready_interval_ms == 0 {
             return Err(Failure::invalid("ready_interval_ms: must be 1 or more"));
         }

@@ -13,9 +13,9 @@ use super::{
 };
 use crate::{
     call::Call,
-    command_line::{self, CommandLine},
+    command_line::CommandLine,
     environment,
-    execution::{self, Execution},
+    execution::{self, Execution, Limits},
     failure::Failure,
     hints::Hints,
     tool::Tool,
@@ -75,10 +75,9 @@ in several steps use workspace_create.";
     type Output = Output;
 
     async fn run(call: Call, input: Input) -> Result<Output, Failure> {
-        let timeout = command_line::timeout(input.timeout_seconds)?;
-        let max_output = execution::max_output(input.max_output_bytes)?;
+        let limits = Limits::new(input.timeout_seconds, input.max_output_bytes)?;
         check_size(input.vcpu_count, input.mem_mib)?;
-        let command = input.command.into_command()?.timeout(timeout);
+        let command = limits.apply_to(input.command.into_command()?);
         let image = environment::image(&input.environment).await?;
         let policy = match input.network {
             true => PolicyName::Egress.policy(),
@@ -97,7 +96,7 @@ in several steps use workspace_create.";
             call.report(0.0, None, "booting the VM".to_owned()).await;
             let vm = vm.start().await?;
             let stream = vm.exec_stream(command)?;
-            let execution = execution::wait(&call, stream, timeout, max_output).await;
+            let execution = execution::wait(&call, stream, limits).await;
             // Dropping it would do, but then something could be left of it for a moment.
             vm.kill().await?;
             execution

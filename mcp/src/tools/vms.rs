@@ -1,6 +1,6 @@
 //! VMs for one command, in steps: create, start, exec.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,11 +19,12 @@ use super::{
 };
 use crate::{
     call::Call,
-    command_line::{self, CommandLine},
+    command_line::CommandLine,
     environment,
-    execution::{self, Execution},
+    execution::{self, Execution, Limits},
     failure::Failure,
     hints::Hints,
+    shared::Shared,
     tool::Tool,
 };
 
@@ -181,19 +182,19 @@ Run a command in a VM that vm_start has started, then delete the VM, however the
     type Output = ExecOutput;
 
     async fn run(call: Call, input: ExecInput) -> Result<ExecOutput, Failure> {
-        let timeout = command_line::timeout(input.timeout_seconds)?;
-        let max_output = execution::max_output(input.max_output_bytes)?;
-        let command = input.command.into_command()?.timeout(timeout);
+        let limits = Limits::new(input.timeout_seconds, input.max_output_bytes)?;
+        let command = limits.apply_to(input.command.into_command()?);
         let vm = find(&call, &input.vm_id).await?;
         let id = vm.id().to_owned();
         // One that was not started is left as it is.
         vm.vm().await?;
         // From here on it is deleted, also if the call is cancelled.
-        call.shared.add_temporary(&id);
+        let deletion = DeleteOnDrop(Some((call.shared.clone(), vm.clone())));
         let execution = match vm.exec_stream(command).await {
-            Ok(stream) => execution::wait(&call, stream, timeout, max_output).await,
+            Ok(stream) => execution::wait(&call, stream, limits).await,
             Err(error) => Err(error.into()),
         };
+        deletion.disarm();
         let deleted = match vm.delete().await {
             Ok(()) | Err(Error::Workspace(WorkspaceError::NotFound { .. })) => true,
             Err(error) => {
@@ -209,6 +210,31 @@ Run a command in a VM that vm_start has started, then delete the VM, however the
             deleted,
             execution: execution?,
         })
+    }
+}
+
+/// Deletes the VM of a call that is dropped.
+struct DeleteOnDrop(Option<(Arc<Shared>, Workspace)>);
+
+impl DeleteOnDrop {
+    fn disarm(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for DeleteOnDrop {
+    fn drop(&mut self) {
+        if let Some((shared, vm)) = self.0.take() {
+            // If the server ends before that is done, it deletes the VM itself.
+            shared.add_temporary(vm.id());
+            tokio::spawn(async move {
+                let id = vm.id().to_owned();
+                match vm.delete().await {
+                    Ok(()) => shared.remove_temporary(&id),
+                    Err(error) => tracing::warn!(%id, %error, "cannot delete a VM"),
+                }
+            });
+        }
     }
 }
 

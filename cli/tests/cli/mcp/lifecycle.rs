@@ -95,6 +95,27 @@ fn workspaces_stay_and_vms_that_nobody_keeps_end_with_the_session() {
     );
     let gone = first.fail("vm_status", json!({ "vm_id": used }));
     assert_eq!(gone["code"], "no-such-vm");
+    // It is deleted as well if the call is cancelled.
+    let cancelled = new(&mut first, true);
+    first.call("vm_start", json!({ "vm_id": cancelled }));
+    let command = json!(["sleep", "1000"]);
+    let arguments = json!({ "vm_id": cancelled, "command": command, "timeout_seconds": 500 });
+    let call = json!({
+        "name": "vm_exec",
+        "arguments": arguments,
+        "_meta": { "progressToken": "runs" },
+    });
+    let call = first.begin("tools/call", call);
+    assert_eq!(first.receive()["method"], "notifications/progress");
+    first.send(&json!({
+        "jsonrpc": "2.0",
+        "method": "notifications/cancelled",
+        "params": { "requestId": call },
+    }));
+    assert!(eventually(|| {
+        let status = first.result("vm_status", json!({ "vm_id": cancelled }));
+        status["structuredContent"]["error"]["code"] == "no-such-vm"
+    }));
     assert_eq!(
         first.call("vm_reap_expired", json!({}))["deleted"],
         json!([])
@@ -148,7 +169,7 @@ fn one_command_runs_in_a_new_vm_within_its_limits() {
         "{text}"
     );
     assert!(
-        text.contains("bytes were left out") && text.len() < 1100,
+        text.contains("[587895 bytes dropped]") && text.len() < 1100,
         "{text}"
     );
     assert_eq!(ran["stdout_bytes"], 588_895);
@@ -206,8 +227,8 @@ fn a_policy_adds_a_tool_with_receipts() {
     assert_eq!(images, &json!(["small"]));
     let request = json!({
         "image": "small",
-        "files": [{ "path": "/work/main.sh", "content": "echo hello" }],
-        "command": ["sh", "/work/main.sh"],
+        "files": [{ "path": "/work/hello.sh", "content": "echo hello" }],
+        "command": ["sh", "/work/hello.sh"],
         "state": { "retention": "destroy" },
     });
     let answer = client.call("tool_run", request.clone());
