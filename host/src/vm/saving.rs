@@ -59,16 +59,28 @@ pub(super) async fn save(control: &PauseControl, job: SaveJob, is_paused: bool) 
         // What is not in the snapshot is on the disk.
         sync: leave_disk,
     };
-    let Standstill { result, event } = at_standstill(control, options, saving).await;
+    let Standstill { result, mut event } = at_standstill(control, options, saving).await;
+    let (vm, pause) = match result {
+        Ok(saved) => saved,
+        Err(error) => {
+            return Done {
+                result: Err(error),
+                event,
+            };
+        }
+    };
+    let saved = Saved {
+        snapshot,
+        vm,
+        pause,
+    };
+    let nobody_waits = reply.send(saved).is_err();
+    // Nobody sees a VM paused for a snapshot that nobody wants.
+    if nobody_waits && stay_paused && !is_paused && control.resume().await.is_ok() {
+        event = None;
+    }
     Done {
-        result: result.map(|(vm, pause)| {
-            // Fails if nobody waits for it any more.
-            let _ = reply.send(Saved {
-                snapshot,
-                vm,
-                pause,
-            });
-        }),
+        result: Ok(()),
         event,
     }
 }
