@@ -28,12 +28,3 @@ impl From<Vec<u8>> for Content {
         }
     }
 }
-
-/// Removes the bytes of a character at the end that is not whole.
-pub(crate) fn remove_partial_character(text: &mut Vec<u8>) {
-    if let Err(error) = std::str::from_utf8(text)
-        && error.error_len().is_none()
-    {
-        text.truncate(error.valid_up_to());
-    }
-}

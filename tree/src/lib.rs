@@ -59,6 +59,7 @@ pub use entry::{
 pub use filter::FilterLines;
 pub use printable::{
     ColourPolicy, Sanitizer, is_hidden, is_printable, printable, printable_name, truncate_text,
+    whole_characters,
 };
 pub use read_options::ReadOptions;
 pub use walk_options::WalkOptions;

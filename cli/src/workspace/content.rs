@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde_json::json;
 use vmcell::files::ReadOptions;
 use vmcell_cli::show::{SafeStdout, name};
+use vmcell_tree::whole_characters;
 
 use crate::failure::{print_json, report};
 
@@ -29,7 +30,7 @@ impl Content {
     pub(super) fn print(mut self, workspace: &str, json: bool) -> anyhow::Result<u8> {
         let is_truncated = self.size > self.bytes.len() as u64;
         if is_truncated {
-            remove_partial_character(&mut self.bytes);
+            self.bytes.truncate(whole_characters(&self.bytes).len());
         }
         if json {
             let mut object = json!({
@@ -54,34 +55,5 @@ impl Content {
             ));
         }
         Ok(code)
-    }
-}
-
-/// Removes the last character of a text if some of its bytes are missing.
-fn remove_partial_character(text: &mut Vec<u8>) {
-    if let Err(error) = std::str::from_utf8(text)
-        && error.error_len().is_none()
-    {
-        text.truncate(error.valid_up_to());
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_a_character_that_lacks_bytes_is_removed() {
-        for (text, expected) in [
-            (&b"ab"[..], &b"ab"[..]),
-            (b"a\xc3", b"a"),
-            (b"a\xe2\x82", b"a"),
-            (b"a\xff", b"a\xff"),
-            (b"\xffa\xc3", b"\xffa\xc3"),
-        ] {
-            let mut text = text.to_vec();
-            remove_partial_character(&mut text);
-            assert_eq!(text, expected);
-        }
     }
 }

@@ -3,11 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use vmcell::{files::PatchOptions, patch::FilePatchKind};
+use vmcell_tree::whole_characters;
 
 use super::{files::files, workspaces::baseline};
-use crate::{
-    call::Call, content::remove_partial_character, failure::Failure, hints::Hints, tool::Tool,
-};
+use crate::{call::Call, failure::Failure, hints::Hints, tool::Tool};
 
 pub(super) struct WorkspacePatchApply;
 
@@ -128,7 +127,7 @@ files, and a unified diff of each text file.";
             let mut patch = file.patch().to_vec();
             if patch.len() > room {
                 patch.truncate(room);
-                remove_partial_character(&mut patch);
+                patch.truncate(whole_characters(&patch).len());
                 truncated = true;
             }
             room -= patch.len();

@@ -8,15 +8,10 @@ use vmcell::{
     Vm,
     files::{Entry, Files, ReadOptions, WalkOptions},
 };
+use vmcell_tree::whole_characters;
 
 use super::workspaces::date;
-use crate::{
-    call::Call,
-    content::{Content, remove_partial_character},
-    failure::Failure,
-    hints::Hints,
-    tool::Tool,
-};
+use crate::{call::Call, content::Content, failure::Failure, hints::Hints, tool::Tool};
 
 /// The folder of a workspace. No link leads outside.
 pub(super) const WORKSPACE: &str = "/workspace";
@@ -162,7 +157,7 @@ impl ReadInput {
     pub(super) fn answer(self, workspace_id: &str, size: u64, mut bytes: Vec<u8>) -> Read {
         let end = self.offset.saturating_add(bytes.len() as u64);
         if end < size {
-            remove_partial_character(&mut bytes);
+            bytes.truncate(whole_characters(&bytes).len());
         }
         let end = self.offset.saturating_add(bytes.len() as u64);
         Read {

@@ -54,6 +54,20 @@ pub fn printable_name(bytes: &[u8]) -> Cow<'_, str> {
     }
 }
 
+/// Returns a text without a last character of which bytes are missing, as in the beginning of
+/// a file. Bytes that are no text are left as they are.
+///
+/// ```
+/// assert_eq!(vmcell_tree::whole_characters(b"a\xe2\x82"), b"a");
+/// assert_eq!(vmcell_tree::whole_characters(b"a\xff"), b"a\xff");
+/// ```
+pub fn whole_characters(text: &[u8]) -> &[u8] {
+    match std::str::from_utf8(text) {
+        Err(error) if error.error_len().is_none() => &text[..error.valid_up_to()],
+        _ => text,
+    }
+}
+
 /// Returns the longest prefix of a text that has at most `max_bytes` bytes.
 pub fn truncate_text(text: &str, max_bytes: usize) -> &str {
     let mut end = text.len().min(max_bytes);
