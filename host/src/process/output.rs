@@ -108,9 +108,10 @@ const KILL_TIMEOUT: Duration = Duration::from_secs(2);
 pub(super) async fn collect(
     mut stream: ExecStream,
     time: Option<Duration>,
+    inspect: impl FnMut(OutputKind, &[u8]) + Send,
 ) -> Result<Output, Error> {
     let time = time.unwrap_or(Duration::MAX);
-    let mut collector = Collector::new(&stream);
+    let mut collector = Collector::new(&stream, inspect);
     let vm = stream.vm().clone();
     let pauses = vm.session().pauses();
     let collecting = pauses.timeout(time, collector.collect(&mut stream));
@@ -148,17 +149,20 @@ impl Output {
     }
 }
 
-struct Collector {
+struct Collector<I> {
+    /// Gets all that is printed.
+    inspect: I,
     stdout: CapturedOutput,
     stderr: CapturedOutput,
     vm: Vm,
     began: SystemTime,
 }
 
-impl Collector {
-    fn new(stream: &ExecStream) -> Self {
+impl<I: FnMut(OutputKind, &[u8]) + Send> Collector<I> {
+    fn new(stream: &ExecStream, inspect: I) -> Self {
         let collected = || CapturedOutput::new(stream.max_output, stream.overflow);
         Self {
+            inspect,
             stdout: collected(),
             stderr: collected(),
             vm: stream.vm().clone(),
@@ -186,8 +190,14 @@ impl Collector {
     /// Returns whether the output is still within the limit.
     fn add(&mut self, event: ExecEvent) -> bool {
         match event {
-            ExecEvent::Stdout(bytes) => self.stdout.add(&bytes),
-            ExecEvent::Stderr(bytes) => self.stderr.add(&bytes),
+            ExecEvent::Stdout(bytes) => {
+                (self.inspect)(OutputKind::Stdout, &bytes);
+                self.stdout.add(&bytes)
+            }
+            ExecEvent::Stderr(bytes) => {
+                (self.inspect)(OutputKind::Stderr, &bytes);
+                self.stderr.add(&bytes)
+            }
             ExecEvent::Gap { output, bytes } => {
                 match output {
                     OutputKind::Stdout => self.stdout.gap(bytes),

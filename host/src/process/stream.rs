@@ -250,8 +250,34 @@ impl ExecStream {
     /// # Cancel safety
     /// If the future is dropped, so is the stream.
     pub async fn wait_with_output(self) -> Result<Output, Error> {
+        self.inspect_output(|_, _| {}).await
+    }
+
+    /// Same as [`wait_with_output`](Self::wait_with_output), and calls a function with all that
+    /// the command prints, as it arrives, also with what is beyond the limits.
+    ///
+    /// ```no_run
+    /// # async fn example(vm: vmcell::Vm) -> Result<(), vmcell::Error> {
+    /// let stream = vm.exec_stream(["make"])?;
+    /// let output = stream
+    ///     .inspect_output(|_, bytes| print!("{}", vmcell::printable(bytes)))
+    ///     .await?;
+    /// println!("exit code: {:?}", output.code());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// See [`Vm::exec`](crate::Vm::exec).
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, so is the stream.
+    pub async fn inspect_output(
+        self,
+        inspect: impl FnMut(OutputKind, &[u8]) + Send,
+    ) -> Result<Output, Error> {
         let timeout = self.timeout;
-        collect(self, timeout).await
+        collect(self, timeout, inspect).await
     }
 
     /// Returns the command's standard input, which can be written if it was
