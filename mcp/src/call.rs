@@ -1,32 +1,29 @@
 use std::sync::Arc;
 
-use rmcp::{
-    Peer, RoleServer,
-    model::{ProgressNotificationParam, ProgressToken},
-};
-use vmcell::{Vm, workspace::Workspace};
+use vmcell::{Error, ExecStream, Output, Vm, workspace::Workspace};
 
-use crate::{failure::Failure, shared::Shared};
+use crate::{
+    failure::Failure,
+    output_log::{LogTarget, OutputLog},
+    progress::Progress,
+    shared::Shared,
+};
 
 /// One call of a tool: what the tool works with, and how it reports.
 #[derive(Clone)]
 pub(crate) struct Call {
     pub(crate) shared: Arc<Shared>,
-    peer: Peer<RoleServer>,
-    /// Clients that want to be told about the progress send one.
-    token: Option<ProgressToken>,
+    pub(crate) progress: Arc<Progress>,
+    /// Where output goes while it is printed, if the client wants that.
+    log: Option<LogTarget>,
 }
 
 impl Call {
-    pub(crate) fn new(
-        shared: Arc<Shared>,
-        peer: Peer<RoleServer>,
-        token: Option<ProgressToken>,
-    ) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, log: Option<LogTarget>) -> Self {
         Self {
             shared,
-            peer,
-            token,
+            progress: Arc::new(Progress::new()),
+            log,
         }
     }
 
@@ -42,20 +39,19 @@ impl Call {
         Ok((workspace, vm))
     }
 
-    /// Returns whether somebody wants to be told about the progress.
-    pub(crate) fn is_watched(&self) -> bool {
-        self.token.is_some()
-    }
-
-    /// Tells the client how far the work is.
-    pub(crate) async fn report(&self, progress: f64, total: Option<f64>, message: String) {
-        let Some(token) = &self.token else {
-            return;
+    /// Collects what a command prints, and logs it meanwhile.
+    pub(crate) async fn output(&self, stream: ExecStream) -> Result<Output, Error> {
+        let Some(target) = &self.log else {
+            return stream.wait_with_output().await;
         };
-        let mut report = ProgressNotificationParam::new(token.clone(), progress);
-        report.total = total;
-        report.message = Some(message);
-        // Who is gone does not want to know.
-        let _ = self.peer.notify_progress(report).await;
+        let log = OutputLog::default();
+        let collecting = async {
+            let output = stream.inspect_output(|kind, bytes| log.add(kind, bytes));
+            let output = output.await;
+            log.end();
+            output
+        };
+        let (output, ()) = tokio::join!(collecting, log.send(target));
+        output
     }
 }

@@ -1,10 +1,9 @@
 //! Runs a command, and returns a bounded part of what it prints.
 
-use std::{pin::pin, time::Duration};
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use tokio::time::{Instant, interval_at};
 use vmcell::{Cause, Command, Error, ExecStream, Output, OverflowPolicy, Truncation};
 
 use crate::{call::Call, failure::Failure};
@@ -17,9 +16,6 @@ const MAX_OUTPUT: usize = 4 * 1024 * 1024;
 
 /// The longest time that a command may be given.
 const MAX_SECONDS: f64 = 24.0 * 3600.0;
-
-/// How often the progress is reported.
-const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How a command ended, and what it printed.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -87,26 +83,15 @@ pub(crate) fn seconds(argument: &str, seconds: f64) -> Result<Duration, Failure>
     }
 }
 
-/// Waits for the end of a command with these limits, and reports that it runs.
+/// Waits for the end of a command with these limits.
 pub(crate) async fn wait(
     call: &Call,
     stream: ExecStream,
     limits: Limits,
 ) -> Result<Execution, Failure> {
-    let began = Instant::now();
-    let mut reports = interval_at(began + REPORT_INTERVAL, REPORT_INTERVAL);
-    let mut collecting = pin!(stream.wait_with_output());
-    let collected = loop {
-        tokio::select! {
-            collected = &mut collecting => break collected,
-            _ = reports.tick(), if call.is_watched() => {
-                let elapsed = began.elapsed().as_secs_f64();
-                let message = format!("running for {elapsed:.0} s");
-                call.report(elapsed, Some(limits.timeout.as_secs_f64()), message).await;
-            }
-        }
-    };
-    Ok(match collected {
+    call.progress.set("running the command");
+    call.progress.set_limit(limits.timeout);
+    Ok(match call.output(stream).await {
         Ok(output) => Execution::new(&output, false),
         Err(Error::ExecTimeout { partial, .. }) => Execution::new(&partial, true),
         Err(error) => return Err(error.into()),

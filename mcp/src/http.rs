@@ -21,7 +21,7 @@ use tokio::{
     sync::Semaphore,
 };
 
-use crate::McpServer;
+use crate::{McpServer, connection::MAX_LINE};
 
 /// A server that listens on an address of this machine, with the streamable HTTP transport of
 /// the protocol. Requests must have its [token](Self::token).
@@ -99,6 +99,7 @@ impl HttpServer {
         // Pages of a browser have an origin, and none may use it.
         let config = StreamableHttpServerConfig::default()
             .with_allowed_hosts(hosts)
+            .with_max_request_body_bytes(MAX_LINE)
             .enforce_origin_validation();
         let _stop = config.cancellation_token.clone().drop_guard();
         let server = self.server;

@@ -32,7 +32,9 @@
 
 mod allowed_paths;
 mod call;
+mod client;
 mod command_line;
+mod connection;
 mod content;
 mod environment;
 mod execution;
@@ -40,7 +42,9 @@ mod failure;
 mod hints;
 #[cfg(feature = "http")]
 mod http;
+mod output_log;
 mod profile;
+mod progress;
 mod prompts;
 mod resources;
 mod schema;

@@ -7,9 +7,10 @@ use rmcp::{
         GetPromptResponse, Implementation, ListPromptsResult, ListResourceTemplatesResult,
         ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestMethod,
         ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
-        SubscribeRequestMethod, SubscribeRequestParams, UnsubscribeRequestParams,
+        SubscribeRequestMethod, SubscribeRequestParams, SubscriptionFilter,
+        UnsubscribeRequestParams,
     },
-    service::RequestContext,
+    service::{RequestContext, SubscriptionContext},
 };
 use tokio::io::{AsyncRead, AsyncWrite};
 use vmcell::{
@@ -19,14 +20,8 @@ use vmcell::{
 };
 
 use crate::{
-    Profile,
-    allowed_paths::AllowedPaths,
-    call::Call,
-    prompts,
-    resources::{self, Subscriptions},
-    shared::Shared,
-    tool::Definition,
-    tools,
+    Profile, allowed_paths::AllowedPaths, call::Call, client::Client, connection::Connection,
+    output_log::LogTarget, prompts, resources, shared::Shared, tool::Definition, tools,
 };
 
 /// A server that offers VMs and workspaces as tools: see the [crate](crate).
@@ -37,8 +32,7 @@ pub struct McpServer {
     shared: Arc<Shared>,
     profile: Profile,
     tools: Arc<[Definition]>,
-    /// Those of one client.
-    subscriptions: Arc<Subscriptions>,
+    client: Arc<Client>,
 }
 
 /// Makes an [`McpServer`].
@@ -123,7 +117,7 @@ impl McpServerBuilder {
             shared: Arc::new(Shared::new(workspaces, vms, self.paths, self.tool)),
             profile: self.profile,
             tools: tools.into(),
-            subscriptions: Arc::default(),
+            client: Arc::default(),
         })
     }
 }
@@ -155,7 +149,8 @@ impl McpServer {
         R: AsyncRead + Send + Unpin + 'static,
         W: AsyncWrite + Send + Unpin + 'static,
     {
-        let service = self.for_client().serve_with((input, output)).await;
+        let connection = Connection::new(input, output);
+        let service = self.for_client().serve_with(connection).await;
         self.close().await;
         service
     }
@@ -175,17 +170,17 @@ impl McpServer {
     /// Returns the server as one client has it.
     pub(crate) fn for_client(&self) -> Self {
         Self {
-            subscriptions: Arc::default(),
+            client: Arc::default(),
             ..self.clone()
         }
     }
 
-    async fn serve_with<R, W>(self, transport: (R, W)) -> io::Result<()>
+    async fn serve_with<R, W>(self, connection: Connection<R, W>) -> io::Result<()>
     where
         R: AsyncRead + Send + Unpin + 'static,
         W: AsyncWrite + Send + Unpin + 'static,
     {
-        let service = ServiceExt::serve(self, transport).await;
+        let service = ServiceExt::serve(self, connection).await;
         let service = service.map_err(io::Error::other)?;
         service.waiting().await.map_err(io::Error::other)?;
         Ok(())
@@ -204,7 +199,13 @@ impl McpServer {
 
 impl ServerHandler for McpServer {
     fn get_info(&self) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder().enable_tools();
+        #[expect(
+            deprecated,
+            reason = "clients ask for log messages only of servers that say so"
+        )]
+        let capabilities = ServerCapabilities::builder()
+            .enable_logging()
+            .enable_tools();
         let capabilities = match self.profile {
             Profile::VmRun => capabilities.build(),
             _ => capabilities
@@ -240,15 +241,17 @@ impl ServerHandler for McpServer {
             let message = format!("there is no tool {:?}: tools/list lists all", request.name);
             return Err(ErrorData::invalid_params(message, None));
         };
+        let log_level = context.meta.log_level().or(self.client.log_level());
+        let log = LogTarget::of(&context, log_level, tool.name());
+        let call = Call::new(self.shared.clone(), log);
+        let progress = call.progress.clone();
         let token = context.meta.get_progress_token();
-        let call = Call::new(self.shared.clone(), context.peer.clone(), token);
         let arguments = request.arguments.unwrap_or_default();
         // Dropping a call ends what it runs.
         let answer = tokio::select! {
             answer = tool.call(call, arguments) => answer,
-            () = context.ct.cancelled() => {
-                return Err(ErrorData::internal_error("the call was cancelled", None));
-            }
+            () = progress.report(&context.peer, token) => return Err(cancelled()),
+            () = context.ct.cancelled() => return Err(cancelled()),
         };
         let result = match answer {
             Ok(answer) => CallToolResult::structured(answer),
@@ -315,9 +318,36 @@ impl ServerHandler for McpServer {
             Profile::VmRun => Err(ErrorData::method_not_found::<SubscribeRequestMethod>()),
             _ => {
                 let (shared, peer) = (&self.shared, context.peer);
-                self.subscriptions.add(shared, peer, request.uri).await
+                self.client
+                    .subscriptions
+                    .add(shared, peer, request.uri)
+                    .await
             }
         }
+    }
+
+    fn accepted_subscription_filter(
+        &self,
+        requested: &SubscriptionFilter,
+    ) -> Option<SubscriptionFilter> {
+        match self.profile {
+            Profile::VmRun => None,
+            _ => Some(resources::accepted(requested)),
+        }
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        resources::listen(&self.shared, &context).await
+    }
+
+    #[expect(deprecated, reason = "most clients set levels")]
+    async fn set_level(
+        &self,
+        request: rmcp::model::SetLevelRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.client.set_log_level(request.level);
+        Ok(())
     }
 
     async fn unsubscribe(
@@ -325,7 +355,11 @@ impl ServerHandler for McpServer {
         request: UnsubscribeRequestParams,
         _context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.subscriptions.remove(&request.uri);
+        self.client.subscriptions.remove(&request.uri);
         Ok(())
     }
+}
+
+fn cancelled() -> ErrorData {
+    ErrorData::internal_error("the call was cancelled", None)
 }

@@ -119,6 +119,11 @@ impl Vmcell {
         self
     }
 
+    /// Returns the command that starts it.
+    pub(crate) fn into_command(self) -> Command {
+        self.0
+    }
+
     pub(crate) fn start(mut self) -> Running {
         let mut child = self.0.spawn().unwrap();
         let stderr = child.stderr.take().unwrap();

@@ -3,7 +3,7 @@
 mod subscriptions;
 mod uri;
 
-pub(crate) use subscriptions::Subscriptions;
+pub(crate) use subscriptions::{Subscriptions, accepted, listen};
 
 use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _, path::Path};
 

@@ -6,8 +6,12 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use rmcp::{ErrorData, Peer, RoleServer, model::ResourceUpdatedNotificationParam};
-use tokio::task::JoinHandle;
+use rmcp::{
+    ErrorData, Peer, RoleServer,
+    model::{ResourceUpdatedNotificationParam, SubscriptionFilter},
+    service::SubscriptionContext,
+};
+use tokio::task::{JoinHandle, JoinSet};
 use vmcell::files::{Watch, Watcher};
 
 use super::{files, not_found, uri::Uri};
@@ -37,8 +41,7 @@ impl Subscriptions {
         uri: String,
     ) -> Result<(), ErrorData> {
         if self.lock().len() >= MAX {
-            let message = format!("more than {MAX} resources cannot be watched");
-            return Err(ErrorData::invalid_request(message, None));
+            return Err(too_many());
         }
         let mut watcher = watch(shared, &uri).await.map_err(not_found)?;
         let task = tokio::spawn({
@@ -64,6 +67,51 @@ impl Subscriptions {
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Subscription>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns what can be watched of what a client wants to hear of.
+pub(crate) fn accepted(requested: &SubscriptionFilter) -> SubscriptionFilter {
+    let uris = requested.resource_subscriptions.iter().flatten();
+    let files = uris.filter(|uri| matches!(Uri::parse(uri), Some(Uri::File { .. })));
+    SubscriptionFilter::builder()
+        .resource_subscriptions(files)
+        .build()
+}
+
+/// Tells a client of changes until it cancels the request, or until all that it watches is
+/// gone.
+pub(crate) async fn listen(
+    shared: &Shared,
+    context: &SubscriptionContext,
+) -> Result<(), ErrorData> {
+    let uris = context.accepted().resource_subscriptions.as_deref();
+    let uris = uris.unwrap_or_default();
+    if uris.len() > MAX {
+        return Err(too_many());
+    }
+    // Its tasks end when it is dropped.
+    let mut watching = JoinSet::new();
+    for uri in uris {
+        let mut watcher = watch(shared, uri).await.map_err(not_found)?;
+        let (sink, uri) = (context.sink().clone(), uri.clone());
+        watching.spawn(async move {
+            while let Ok(Some(_)) = watcher.next().await {
+                if sink.notify_resource_updated(&uri).await.is_err() {
+                    return;
+                }
+            }
+        });
+    }
+    tokio::select! {
+        () = context.cancelled() => {}
+        () = async { while watching.join_next().await.is_some() {} } => {}
+    }
+    Ok(())
+}
+
+fn too_many() -> ErrorData {
+    let message = format!("more than {MAX} resources cannot be watched");
+    ErrorData::invalid_request(message, None)
 }
 
 async fn watch(shared: &Shared, uri: &str) -> Result<Watcher, Failure> {

@@ -81,7 +81,7 @@ host. Files that are there already are replaced, others stay.";
             left_out: 0,
         };
         match source {
-            Some(source) => pushed.push(&files, source).await?,
+            Some(source) => pushed.push(&call, &files, source).await?,
             None => pushed.write(&files, contents).await?,
         }
         Ok(pushed)
@@ -108,7 +108,7 @@ impl NewFile {
 }
 
 impl Pushed {
-    async fn push(&mut self, files: &Files, source: PathBuf) -> Result<(), Failure> {
+    async fn push(&mut self, call: &Call, files: &Files, source: PathBuf) -> Result<(), Failure> {
         let push = if !source.is_file() {
             files.push(&source, &self.destination)
         } else if ArchiveFormat::from_path(&source).is_some() {
@@ -117,6 +117,8 @@ impl Pushed {
             let name = source.file_name().unwrap_or_default();
             files.push(&source, Path::new(&self.destination).join(name))
         };
+        let progress = call.progress.clone();
+        let push = push.progress(move |copied| progress.set_copied(copied.entries, copied.bytes));
         let pushed = push.run().await?;
         self.entries = pushed.entries + pushed.unchanged;
         self.bytes = pushed.bytes;
@@ -206,7 +208,11 @@ Copy a file or folder of a running workspace to the host, or return the contents
         };
         match output {
             Some(output) => {
-                let pulled = files.pull(&exported.path, &output).run().await?;
+                let progress = call.progress.clone();
+                let pull = files
+                    .pull(&exported.path, &output)
+                    .progress(move |copied| progress.set_copied(copied.entries, copied.bytes));
+                let pulled = pull.run().await?;
                 exported.entries = pulled.entries;
                 exported.bytes = pulled.bytes;
                 exported.output_path = Some(output.to_string_lossy().into_owned());

@@ -78,7 +78,7 @@ in several steps use workspace_create.";
         let limits = Limits::new(input.timeout_seconds, input.max_output_bytes)?;
         check_size(input.vcpu_count, input.mem_mib)?;
         let command = limits.apply_to(input.command.into_command()?);
-        let image = environment::image(&input.environment).await?;
+        let image = environment::image(&input.environment, call.progress.clone()).await?;
         let policy = match input.network {
             true => PolicyName::Egress.policy(),
             false => PolicyName::Off.policy(),
@@ -93,7 +93,7 @@ in several steps use workspace_create.";
         }
         let deadline = tokio::time::Instant::now() + Duration::from_secs(input.ttl_seconds);
         let running = async {
-            call.report(0.0, None, "booting the VM".to_owned()).await;
+            call.progress.set("booting the VM");
             let vm = vm.start().await?;
             let stream = vm.exec_stream(command)?;
             let execution = execution::wait(&call, stream, limits).await;

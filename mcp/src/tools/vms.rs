@@ -115,7 +115,7 @@ and deletes it. vm_run does all of that in one call.";
 
     async fn run(call: Call, input: CreateInput) -> Result<VmInfo, Failure> {
         check_size(input.vcpu_count, input.mem_mib)?;
-        let image = environment::image(&input.environment).await?;
+        let image = environment::image(&input.environment, call.progress.clone()).await?;
         let mut new = NewWorkspace::new(image)
             .environment(&input.environment)
             .vcpus(input.vcpu_count)

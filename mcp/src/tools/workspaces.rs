@@ -9,7 +9,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use vmcell::{
     secret::Secret,
-    workspace::{BASELINE, NewWorkspace, WorkspaceInfo, WorkspaceSeed, WorkspaceUpdate as Update},
+    workspace::{
+        BASELINE, NewWorkspace, SeedProgress, WorkspaceInfo, WorkspaceSeed,
+        WorkspaceUpdate as Update,
+    },
 };
 use vmcell_tree::Date;
 
@@ -192,7 +195,7 @@ delete it with workspace_delete.";
             .transpose()?;
         let secrets = input.secrets.into_iter().map(|secret| secret.load(&call));
         let secrets = secrets.collect::<Result<Vec<_>, _>>()?;
-        let image = environment::image(&input.environment).await?;
+        let image = environment::image(&input.environment, call.progress.clone()).await?;
         let mut new = NewWorkspace::new(image)
             .environment(&input.environment)
             .vcpus(input.vcpu_count)
@@ -209,9 +212,11 @@ delete it with workspace_delete.";
             new = new.seed(path);
         }
         let new = secrets.iter().fold(new, NewWorkspace::secret);
-        call.report(0.0, None, "creating the workspace".to_owned())
-            .await;
-        let workspace = call.shared.workspaces.create(new).await?;
+        call.progress.set("creating the workspace");
+        let progress = call.progress.clone();
+        let on_seed = move |copied: SeedProgress| progress.set_copied(copied.entries, copied.bytes);
+        let workspaces = &call.shared.workspaces;
+        let workspace = workspaces.create_with_progress(new, on_seed).await?;
         Ok(workspace.info().await?.into())
     }
 }

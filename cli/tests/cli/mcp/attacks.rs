@@ -1,10 +1,12 @@
 //! Clients and models that mean no good.
 
-use std::fs;
+use std::{fs, time::Duration};
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use super::client::State;
+use super::client::{Client, State};
+use crate::processes::Process;
 
 #[test]
 fn a_model_does_not_reach_the_host() {
@@ -237,25 +239,58 @@ fn wrong_messages_get_an_error_and_the_server_goes_on() {
         json!({ "name": "vm_run", "arguments": "text" }),
     );
     assert!(arguments["error"]["code"].is_i64(), "{arguments}");
-    for line in [
-        &b"not json"[..],
-        b"{",
-        b"[]",
-        b"\xff\xfe\x00",
-        b"{\"jsonrpc\":\"2.0\"}",
-        b"{\"jsonrpc\":\"1.0\",\"id\":1,\"method\":\"ping\"}",
-        b"",
+    for (line, id, code) in [
+        (&b"not json"[..], None, -32700),
+        (b"{", None, -32700),
+        (b"\xff\xfe\x00", None, -32700),
+        (
+            b"{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"\xff\"}",
+            None,
+            -32700,
+        ),
+        (b"[]", None, -32600),
+        (b"{\"jsonrpc\":\"2.0\"}", None, -32600),
+        (
+            b"{\"jsonrpc\":\"2.0\",\"id\":[5],\"method\":\"ping\"}",
+            None,
+            -32600,
+        ),
+        (
+            b"{\"jsonrpc\":\"1.0\",\"id\":\"five\",\"method\":\"ping\"}",
+            Some("five"),
+            -32600,
+        ),
     ] {
         client.send_line(line);
+        let answer = client.receive();
+        let line = String::from_utf8_lossy(line);
+        assert_eq!(answer["error"]["code"], code, "{line}: {answer}");
+        assert_eq!(answer["id"].as_str(), id, "{line}: {answer}");
     }
-    // What is longer than any message is dropped, and takes no memory.
-    let mut long =
-        b"{\"jsonrpc\":\"2.0\",\"id\":77,\"method\":\"tools/call\",\"params\":{\"x\":\"".to_vec();
+    // Neither nothing nor a notification gets an answer.
+    client.send_line(b"");
+    client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/unknown", "params": 5 }));
+    // What is longer than any message takes no memory.
+    let mut long = b"{\"jsonrpc\":\"2.0\",\"method\":\"tools/call\",\"params\":{\"x\":\"".to_vec();
     long.resize(100 << 20, b'a');
-    long.extend(b"\"}}");
+    long.extend(b"\"},\"id\":77}");
     client.send_line(&long);
+    let refused = client.answer(77);
+    let message = refused["error"]["message"].as_str().unwrap();
+    assert!(message.contains("longer than 16777216 bytes"), "{refused}");
     let list = client.request("tools/list", json!({}));
     assert_eq!(list["result"]["tools"].as_array().unwrap().len(), 16);
+    assert!(
+        client.notifications.is_empty(),
+        "{:?}",
+        client.notifications
+    );
+    assert_little_memory(&client);
+    assert_eq!(client.close().code(), 0);
+}
+
+#[track_caller]
+fn assert_little_memory(client: &Client) {
     let status = fs::read_to_string(format!("/proc/{}/status", client.server().pid())).unwrap();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let peak: u64 = peak
@@ -265,5 +300,82 @@ fn wrong_messages_get_an_error_and_the_server_goes_on() {
         .parse()
         .unwrap();
     assert!(peak < 96 * 1024, "the server has used {peak} KiB");
-    assert_eq!(client.close().code(), 0);
+}
+
+#[test]
+fn an_id_that_is_in_use_is_refused_and_its_call_goes_on() {
+    let state = State::new();
+    let mut client = state.serve([]);
+    let created = client.call("workspace_create", json!({ "mem_mib": 128 }));
+    let id = created["workspace_id"].clone();
+    // It ends when the file is there.
+    let wait = "until [ -e go ]; do sleep 0.1; done; echo went";
+    let arguments = json!({ "workspace_id": id, "command": wait });
+    let call = json!({ "name": "workspace_exec", "arguments": arguments });
+    let first = client.begin("tools/call", call);
+    client.send(&json!({ "jsonrpc": "2.0", "id": first, "method": "tools/list" }));
+    let refused = client.receive();
+    assert_eq!(refused["error"]["code"], -32600, "{refused}");
+    assert!(refused.get("id").is_none(), "{refused}");
+    let message = refused["error"]["message"].as_str().unwrap();
+    assert!(message.contains(&format!("the id {first} is")), "{refused}");
+    let go = json!({ "workspace_id": id, "path": "go", "text": "" });
+    client.send(&json!({
+        "jsonrpc": "2.0", "id": "go", "method": "tools/call",
+        "params": { "name": "workspace_file_write", "arguments": go },
+    }));
+    let answer = client.answer(first);
+    assert_eq!(
+        answer["result"]["structuredContent"]["stdout"], "went\n",
+        "{answer}"
+    );
+    // One that was answered may be used again.
+    client.send(&json!({ "jsonrpc": "2.0", "id": first, "method": "tools/list" }));
+    assert!(client.answer(first)["result"].is_object());
+    client.call("workspace_delete", json!({ "workspace_id": id }));
+}
+
+#[test]
+fn a_client_that_does_not_read_does_not_keep_the_server() {
+    let state = State::new();
+    let mut client = state.serve([]);
+    let created = client.call("vm_create", json!({ "mem_mib": 128 }));
+    // Each answer has 60 KiB.
+    for _ in 0..900 {
+        client.begin("tools/list", json!({}));
+    }
+    let server = client.close_unread();
+    assert!(server.ends_within(Duration::from_secs(60)));
+    let mut next = state.serve([]);
+    let gone = next.fail("vm_status", json!({ "vm_id": created["vm_id"] }));
+    assert_eq!(gone["code"], "no-such-vm", "{gone}");
+}
+
+/// With a client that has gone, and with a server that was killed.
+#[test]
+fn a_vm_ends_with_who_has_asked_for_it() {
+    for is_killed in [false, true] {
+        let state = State::new();
+        let mut client = state.serve(["--profile", "vm-run"]);
+        let level = client.request("logging/setLevel", json!({ "level": "info" }));
+        assert!(level["result"].is_object(), "{level}");
+        let command = "echo begun; exec sleep 1000";
+        let arguments = json!({ "command": command, "mem_mib": 128, "timeout_seconds": 1000 });
+        let call = json!({ "name": "vm_run", "arguments": arguments });
+        client.begin("tools/call", call);
+        let log = client.receive();
+        assert_eq!(log["method"], "notifications/message", "{log}");
+        assert_eq!(log["params"]["data"]["text"], "begun\n", "{log}");
+        let vmm = Process::only_child_of(client.server().pid());
+        let limit = Duration::from_secs(30);
+        match is_killed {
+            true => client.server().signal(Signal::KILL),
+            false => {
+                let mut server = client.close_unread();
+                server.close_stdout();
+                assert!(server.ends_within(limit));
+            }
+        }
+        assert!(vmm.ends_within(limit), "killed: {is_killed}");
+    }
 }

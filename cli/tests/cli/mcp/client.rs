@@ -119,6 +119,12 @@ impl Client {
         self.server.finish()
     }
 
+    /// Closes its end of what it sends, and keeps the other one without reading it.
+    pub(super) fn close_unread(mut self) -> Running {
+        self.server.close_stdin();
+        self.server
+    }
+
     pub(super) fn server(&self) -> &Running {
         &self.server
     }

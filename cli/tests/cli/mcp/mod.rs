@@ -6,6 +6,7 @@ mod http;
 mod lifecycle;
 mod official_client;
 mod resources;
+mod sdk_client;
 
 use serde_json::json;
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 
 import httpx2
+from jsonschema import Draft202012Validator
 from mcp import ClientSession, StdioServerParameters
 from mcp.client import Client
 from mcp.client.stdio import stdio_client
@@ -44,9 +45,37 @@ def stdio(profile):
     return stdio_client(StdioServerParameters(command=VMCELL, args=arguments, env=dict(os.environ)))
 
 
+def check_schemas(tools):
+    """Checks that all schemas are schemas, and that they tell good arguments from bad ones."""
+    for tool in tools:
+        for schema in [tool.input_schema, tool.output_schema]:
+            assert schema["type"] == "object", tool.name
+            Draft202012Validator.check_schema(schema)
+    full = "service_start" in {tool.name for tool in tools}
+    for name, arguments, good in [
+        ("vm_run", {"command": "true"}, True),
+        ("vm_run", {"command": ["true"]}, True),
+        ("vm_run", {}, False),
+        ("vm_run", {"command": 5}, False),
+        ("vm_run", {"command": "true", "image": "/dev/sda"}, False),
+        ("workspace_create", {}, True),
+        ("workspace_create", {"network_policy": "egress"}, full),
+        ("workspace_create", {"network_policy": "all"}, False),
+        ("workspace_create", {"secrets": [{"name": "a", "value": "b"}]}, full),
+        ("workspace_exec", {"workspace_id": "a", "command": "b"}, True),
+        ("workspace_exec", {"workspace_id": "a", "command": "b", "secret_env": {"c": "D"}}, full),
+    ]:
+        for tool in tools:
+            if tool.name == name:
+                valid = Draft202012Validator(tool.input_schema).is_valid(arguments)
+                assert valid == good, (name, arguments)
+
+
 async def every_tool(client):
     call = Driver(client)
-    listed = {tool.name for tool in (await client.list_tools()).tools}
+    tools = (await client.list_tools()).tools
+    check_schemas(tools)
+    listed = {tool.name for tool in tools}
     assert (await call("vm_run", command="echo hi", mem_mib=128))["stdout"] == "hi\n"
     if listed == {"vm_run"}:
         return
