@@ -1,5 +1,7 @@
 //! The server on HTTP, for clients that do not start it themselves.
 
+mod request_ids;
+
 use std::{convert::Infallible, fmt::Write as _, io, net::SocketAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
@@ -7,13 +9,16 @@ use http_body_util::{BodyExt as _, Full, combinators::BoxBody};
 use hyper::{
     Request, Response, StatusCode,
     body::Incoming,
-    header::{AUTHORIZATION, HeaderMap, HeaderValue, WWW_AUTHENTICATE},
+    header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, WWW_AUTHENTICATE},
     server::conn::http1,
     service::service_fn,
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
-use rmcp::transport::streamable_http_server::{
-    StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
+use rmcp::{
+    model::JsonRpcError,
+    transport::streamable_http_server::{
+        StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
+    },
 };
 use rustix::rand::{GetRandomFlags, getrandom};
 use tokio::{
@@ -21,7 +26,11 @@ use tokio::{
     sync::Semaphore,
 };
 
-use crate::{McpServer, connection::MAX_LINE};
+use crate::{
+    McpServer,
+    connection::{MAX_LINE, Refusal},
+};
+use request_ids::RequestIds;
 
 /// A server that listens on an address of this machine, with the streamable HTTP transport of
 /// the protocol. Requests must have its [token](Self::token).
@@ -99,7 +108,6 @@ impl HttpServer {
         // Pages of a browser have an origin, and none may use it.
         let config = StreamableHttpServerConfig::default()
             .with_allowed_hosts(hosts)
-            .with_max_request_body_bytes(MAX_LINE)
             .enforce_origin_validation();
         let _stop = config.cancellation_token.clone().drop_guard();
         let server = self.server;
@@ -110,6 +118,7 @@ impl HttpServer {
         );
         let authorization: Arc<str> = format!("Bearer {}", self.token).into();
         let connections = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+        let ids = RequestIds::default();
         loop {
             let room = connections.clone().acquire_owned().await;
             let room = room.map_err(io::Error::other)?;
@@ -122,8 +131,9 @@ impl HttpServer {
                 }
             };
             let (service, authorization) = (service.clone(), authorization.clone());
+            let ids = ids.clone();
             tokio::spawn(async move {
-                serve(stream, service, authorization).await;
+                serve(stream, service, authorization, ids).await;
                 drop(room);
             });
         }
@@ -134,12 +144,13 @@ type Service = StreamableHttpService<McpServer, LocalSessionManager>;
 
 type Body = BoxBody<Bytes, Infallible>;
 
-async fn serve(stream: TcpStream, service: Service, authorization: Arc<str>) {
+async fn serve(stream: TcpStream, service: Service, authorization: Arc<str>, ids: RequestIds) {
     let answer = service_fn(move |request: Request<Incoming>| {
         let (service, authorization) = (service.clone(), authorization.clone());
+        let ids = ids.clone();
         async move {
             Ok::<_, Infallible>(match refusal(&request, &authorization) {
-                None => service.handle(request).await,
+                None => answer(request, &service, &ids).await,
                 Some(refusal) => refusal,
             })
         }
@@ -152,6 +163,48 @@ async fn serve(stream: TcpStream, service: Service, authorization: Arc<str>) {
     if let Err(error) = served {
         tracing::debug!(%error, "a connection has ended");
     }
+}
+
+/// The header that names the session of a request.
+const SESSION: &str = "Mcp-Session-Id";
+
+/// Answers a request of a client with the token.
+async fn answer(request: Request<Incoming>, service: &Service, ids: &RequestIds) -> Response<Body> {
+    let (head, body) = request.into_parts();
+    let Some(body) = read(body).await else {
+        return refuse_message(StatusCode::PAYLOAD_TOO_LARGE, Refusal::too_long(None));
+    };
+    // Without a session, each request is one for itself.
+    let session = head.headers.get(SESSION);
+    let used_id = match session.map(|session| ids.add(session, &body)).transpose() {
+        Ok(used_id) => used_id,
+        Err(id) => return refuse_message(StatusCode::BAD_REQUEST, Refusal::used_id(&id)),
+    };
+    let request = Request::from_parts(head, Full::new(Bytes::from(body)));
+    let response = service.handle(request).await;
+    response.map(|body| {
+        // The id is in use until all of the answer is sent.
+        let body = body.map_frame(move |frame| {
+            let _ = &used_id;
+            frame
+        });
+        body.boxed()
+    })
+}
+
+/// Reads what a client has sent, or nothing if it is too long: it is read to its end all the
+/// same, for only then the client reads the answer.
+async fn read(mut body: Incoming) -> Option<Vec<u8>> {
+    let mut read = Some(Vec::new());
+    while let Some(frame) = body.frame().await {
+        if let Ok(data) = frame.ok()?.into_data() {
+            read = read.filter(|read| read.len() + data.len() <= MAX_LINE);
+            if let Some(read) = &mut read {
+                read.extend_from_slice(&data);
+            }
+        }
+    }
+    read
 }
 
 /// Returns why a request is refused, if it is: by who asks, and for what.
@@ -177,8 +230,19 @@ fn is_authorized(headers: &HeaderMap, expected: &str) -> bool {
     differences == 0 && sent.len() == expected.len()
 }
 
-fn refuse(status: StatusCode, message: &'static str) -> Response<Body> {
-    let body = Full::new(Bytes::from_static(message.as_bytes()));
+/// Refuses what the client has sent, with an error of the protocol.
+fn refuse_message(status: StatusCode, refusal: Refusal) -> Response<Body> {
+    let error = JsonRpcError::new(refusal.id, refusal.error);
+    // Numbers and texts are always written.
+    let error = serde_json::to_vec(&error).unwrap_or_default();
+    let mut response = refuse(status, error);
+    let json = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(CONTENT_TYPE, json);
+    response
+}
+
+fn refuse(status: StatusCode, message: impl Into<Bytes>) -> Response<Body> {
+    let body = Full::new(message.into());
     let mut response = Response::new(body.boxed());
     *response.status_mut() = status;
     response
