@@ -2,6 +2,7 @@
 
 mod attacks;
 mod client;
+mod documentation;
 mod http;
 mod lifecycle;
 mod official_client;

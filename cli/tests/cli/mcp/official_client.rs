@@ -7,7 +7,7 @@ use std::{
 };
 
 /// Returns where `make vsock` has installed it.
-fn client() -> PathBuf {
+pub(super) fn client() -> PathBuf {
     let cache = env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let home = env::var_os("HOME").unwrap_or_default();
     let cache = cache.unwrap_or_else(|| Path::new(&home).join(".cache"));
