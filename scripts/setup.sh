@@ -75,8 +75,10 @@ find_missing() {
     need cpio have cpio
     # For a test of the protocol's client in another language.
     need python3 have python3
-    # For tests with a client of MCP.
+    # For tests with a client of MCP, and with images of containers.
     [ "${1:-}" != test ] || need python3-pip has_pip
+    [ "${1:-}" != test ] || need umoci have umoci
+    [ "${1:-}" != test ] || need skopeo have skopeo
     # For libFuzzer, which is written in C++.
     [ "${1:-}" != fuzz ] || need g++ have g++
 }

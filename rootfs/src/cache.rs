@@ -222,7 +222,7 @@ impl Cache {
 
     /// Waits for the build lock, which is held until the returned file is closed. The lock only
     /// saves duplicate work, so failing to lock (a file system without flock) is ignored.
-    fn lock(&self) -> Option<File> {
+    pub(crate) fn lock(&self) -> Option<File> {
         let folder = File::open(&self.folder).ok()?;
         retry_on_intr(|| flock(&folder, FlockOperation::LockExclusive)).ok()?;
         Some(folder)

@@ -17,6 +17,28 @@ use sha2::{Digest as _, Sha256};
 pub struct Digest(pub [u8; 32]);
 
 impl Digest {
+    /// Returns the digest with these 64 hexadecimal digits, in lower case.
+    ///
+    /// ```
+    /// use vmcell_rootfs::Digest;
+    ///
+    /// let digest = Digest([7; 32]);
+    /// assert_eq!(Digest::parse(&digest.to_string()), Some(digest));
+    /// assert_eq!(Digest::parse("07"), None);
+    /// ```
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        if text.len() != 64 || !text.bytes().all(is_digit) {
+            return None;
+        }
+        let mut digest = [0; 32];
+        for (byte, at) in digest.iter_mut().zip((0..64).step_by(2)) {
+            *byte = u8::from_str_radix(&text[at..at + 2], 16).ok()?;
+        }
+        Some(Self(digest))
+    }
+
     /// Returns the first 16 hexadecimal digits, as used in file names of the cache.
     #[must_use]
     pub fn short(&self) -> String {

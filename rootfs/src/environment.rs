@@ -62,9 +62,21 @@ impl Environment {
     /// # Errors
     /// As for `cached_with` of its recipe.
     pub fn build(self, progress: impl FnMut(Progress)) -> Result<CachedImage, Error> {
+        self.build_in(&Cache::user()?, progress)
+    }
+
+    /// Returns its image in a cache, which is built if it does not exist.
+    ///
+    /// # Errors
+    /// As for [`Cache::image`].
+    pub fn build_in(
+        self,
+        cache: &Cache,
+        progress: impl FnMut(Progress),
+    ) -> Result<CachedImage, Error> {
         match self {
-            Self::Base => recipe::base().cached_with(progress),
-            Self::Debian => recipe::debian().cached_with(progress),
+            Self::Base => cache.image_with(&recipe::base(), progress),
+            Self::Debian => cache.image_with(&recipe::debian(), progress),
         }
     }
 }

@@ -176,6 +176,41 @@ pub enum Error {
         output: String,
     },
 
+    /// An image of a container cannot be used.
+    #[error("cannot use the image {image}: {problem}")]
+    Image {
+        /// The image as it was given.
+        image: String,
+        /// What is wrong.
+        problem: crate::oci::ImageProblem,
+    },
+
+    /// A name cannot be that of an environment.
+    #[error(
+        "{name:?} cannot be the name of an environment: use at most 64 lower-case letters, digits \
+         and `.`, `_`, `-`, and none of base and debian"
+    )]
+    EnvironmentName {
+        /// The name as it was given.
+        name: String,
+    },
+
+    /// There is no such environment.
+    #[error("no environment that was imported is called {name:?}")]
+    NoEnvironment {
+        /// The name as it was given.
+        name: String,
+    },
+
+    /// The disk image of an environment was removed.
+    #[error("the image of the environment {name:?} is gone: import it again from {source_name}")]
+    ImageGone {
+        /// The name of the environment.
+        name: String,
+        /// Where it was from.
+        source_name: String,
+    },
+
     /// Neither `XDG_CACHE_HOME` nor `HOME` is an absolute path.
     #[error("no cache folder: set HOME or XDG_CACHE_HOME to an absolute path")]
     NoCacheFolder,

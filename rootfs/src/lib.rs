@@ -43,6 +43,8 @@ mod archive;
 #[cfg(feature = "tokio")]
 mod background;
 mod cache;
+pub mod catalog;
+mod contents;
 mod debugfs;
 mod digest;
 mod e2fsck;
@@ -51,6 +53,7 @@ mod error;
 mod image;
 mod mke2fs;
 mod node;
+pub mod oci;
 mod progress;
 pub mod recipe;
 mod scan;
@@ -62,6 +65,7 @@ mod superblock;
 mod timestamps;
 mod tools;
 mod tree;
+mod unpacker;
 mod uuid;
 
 pub use cache::{Cache, CachedImage, Origin};

@@ -19,6 +19,8 @@ pub(crate) struct Superblock {
     pub(crate) uuid: Uuid,
     /// The length of the file system in bytes.
     pub(crate) bytes: u64,
+    /// How many of them files and directories take.
+    pub(crate) used_bytes: u64,
 }
 
 impl Superblock {
@@ -43,10 +45,16 @@ impl Superblock {
         }
         let blocks = u64::from(u32_at(0x4)?) | u64::from(u32_at(0x150)?) << 32;
         let block_size = 1024_u64.checked_shl(u32_at(0x18)?)?;
+        let free = u64::from(u32_at(0xc)?) | u64::from(u32_at(0x158)?) << 32;
+        let overhead = u64::from(u32_at(0x248)?);
         let uuid = Uuid(bytes.get(0x68..0x78)?.try_into().ok()?);
         Some(Self {
             uuid,
             bytes: blocks.checked_mul(block_size)?,
+            used_bytes: blocks
+                .saturating_sub(free)
+                .saturating_sub(overhead)
+                .checked_mul(block_size)?,
         })
     }
 }

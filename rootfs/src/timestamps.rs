@@ -2,9 +2,6 @@
 
 use crate::{Error, Fingerprint};
 
-/// 1 January 2025, 00:00 UTC.
-const DEFAULT_EPOCH: u32 = 1_735_689_600;
-
 /// How modification times are stored in an image. The file system's own times, and the access,
 /// change and creation times of every entry, are always set to the epoch.
 ///
@@ -28,11 +25,14 @@ pub enum Timestamps {
 
 impl Default for Timestamps {
     fn default() -> Self {
-        Self::ClampTo(DEFAULT_EPOCH)
+        Self::ClampTo(Self::DEFAULT_EPOCH)
     }
 }
 
 impl Timestamps {
+    /// 1 January 2025, 00:00 UTC.
+    pub(crate) const DEFAULT_EPOCH: u32 = 1_735_689_600;
+
     /// Returns the epoch if it is valid. `E2FSPROGS_FAKE_TIME=0` means "not set", and for times
     /// after 2038 not all tools of e2fsprogs 1.47.0 write the upper bits.
     pub(crate) fn epoch(self) -> Result<u32, Error> {

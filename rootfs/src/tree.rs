@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::ffi::OsStr;
+use std::ops::Bound;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -242,10 +243,38 @@ impl Tree {
             path: given.to_owned(),
             problem,
         })?;
-        let is_root = |path: &Path| path.as_os_str().is_empty();
-        self.nodes
-            .retain(|path, _| is_root(path) || !path.starts_with(&top));
+        for path in self.beneath(&top) {
+            self.nodes.remove(&path);
+        }
+        if !top.as_os_str().is_empty() {
+            self.nodes.remove(&top);
+        }
         Ok(())
+    }
+
+    /// Returns the paths of all entries beneath one, in order. The path is normal.
+    pub(crate) fn beneath(&self, top: &Path) -> Vec<PathBuf> {
+        let from = (Bound::Excluded(top), Bound::Unbounded);
+        let entries = self.nodes.range::<Path, _>(from);
+        entries
+            .map(|(path, _)| path)
+            .take_while(|path| path.starts_with(top))
+            .cloned()
+            .collect()
+    }
+
+    /// Returns the entry at a path that is normal.
+    pub(crate) fn node(&self, path: &Path) -> Option<&Node> {
+        self.nodes.get(path)
+    }
+
+    pub(crate) fn node_mut(&mut self, path: &Path) -> Option<&mut Node> {
+        self.nodes.get_mut(path)
+    }
+
+    /// Removes one entry, and nothing beneath it.
+    pub(crate) fn take(&mut self, path: &Path) -> Option<Node> {
+        self.nodes.remove(path)
     }
 
     /// Returns the entry at a path.

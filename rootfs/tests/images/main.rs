@@ -8,5 +8,6 @@ mod debian;
 mod failure;
 mod fidelity;
 mod inspect;
+mod oci;
 mod reproducible;
 mod unprivileged;
