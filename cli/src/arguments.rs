@@ -7,6 +7,7 @@ use vmcell_cli::options::manual::{CompletionsArguments, ManArguments};
 use crate::{
     command::{CommandOptions, parse_seconds},
     demo::DemoArguments,
+    env::EnvArguments,
     files::{
         CatArguments, CpArguments, DiffArguments, LsArguments, PatchArguments, PullArgument,
         StatArguments,
@@ -112,8 +113,8 @@ pub(crate) enum CliCommand {
     Tool(ToolArguments),
     /// Show and verify what `vmcell tool` has recorded.
     Receipt(ReceiptArguments),
-    /// List the environments that VMs boot from.
-    Images(ImagesArguments),
+    /// Manage the environments that VMs boot: list them, and make them from images of containers.
+    Env(EnvArguments),
     /// Print the version.
     Version,
     /// Check this machine, boot a VM and run `uname -a` in it.
@@ -158,7 +159,7 @@ impl CliCommand {
             Self::Demo(arguments) => arguments.json,
             Self::Doctor(arguments) => arguments.json,
             Self::Kill(arguments) => arguments.json,
-            Self::Images(arguments) => arguments.json,
+            Self::Env(arguments) => arguments.json(),
             Self::Receipt(arguments) => arguments.json(),
             // All that it prints is JSON.
             Self::Tool(_) => true,
@@ -202,7 +203,8 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RunArguments {
-    /// Environment to boot: `base`, `debian`, or the path of an ext4 image.
+    /// Environment to boot: a name of `vmcell env list`, the path of an ext4 image, or where the
+    /// image of a container is, as for `vmcell env import`.
     #[arg(value_name = "ENVIRONMENT", default_value = "base")]
     pub(crate) environment: OsString,
     /// Keep the VM's writes in this disk and boot from it again next time. It
@@ -265,8 +267,8 @@ pub(crate) struct RunArguments {
     pub(crate) publish: Vec<PortMapping>,
     #[command(flatten)]
     pub(crate) options: CommandOptions,
-    /// Command and its arguments, run without a shell.
-    #[arg(last = true, required = true, value_name = "CMD")]
+    /// Command and its arguments, run without a shell. Default: that of the image of a container.
+    #[arg(last = true, value_name = "CMD")]
     pub(crate) command: Vec<OsString>,
 }
 
@@ -368,13 +370,6 @@ pub(crate) struct KillArguments {
     #[arg(long, conflicts_with = "process")]
     pub(crate) force: bool,
     /// Print how the VM or the process ended as JSON.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ImagesArguments {
-    /// Print the list as JSON.
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -2,9 +2,11 @@
 
 use std::{ffi::OsString, time::Duration};
 
+use anyhow::ensure;
 use clap::Args;
 use vmcell::Command;
 use vmcell_cli::options::size;
+use vmcell_rootfs::oci::Defaults;
 
 use crate::{
     input::{self, StdinSource},
@@ -75,8 +77,28 @@ impl CommandOptions {
     }
 
     /// Reads the files that the options name.
-    pub(crate) fn prepare(self, argv: Vec<OsString>) -> Result<PreparedCommand, vmcell::Error> {
-        let start = self.start.load()?;
+    pub(crate) fn prepare(self, argv: Vec<OsString>) -> anyhow::Result<PreparedCommand> {
+        self.prepare_in(argv, || Ok(Defaults::default()))
+    }
+
+    /// Reads the files that the options name, and completes the command with the defaults of its
+    /// environment, which are looked up last: an image may have to be built for them.
+    pub(crate) fn prepare_in(
+        self,
+        argv: Vec<OsString>,
+        defaults: impl FnOnce() -> anyhow::Result<Defaults>,
+    ) -> anyhow::Result<PreparedCommand> {
+        let mut start = self.start.load()?;
+        let stdin = self.stdin.open()?;
+        let defaults = defaults()?;
+        start.set_defaults(&defaults);
+        let arguments = match argv.is_empty() {
+            true => defaults.command.iter().map(Into::into).collect(),
+            false => argv,
+        };
+        let entrypoint = defaults.entrypoint.iter().map(OsString::from);
+        let argv: Vec<_> = entrypoint.chain(arguments).collect();
+        ensure!(!argv.is_empty(), "no command: give one after `--`");
         let mut command = start.clone().apply_to(Command::from_argv(argv));
         command = self.limits.apply_to(command);
         if let Some(tag) = self.tag {
@@ -92,7 +114,7 @@ impl CommandOptions {
             command,
             start,
             secrets: self.secrets,
-            stdin: self.stdin.open()?,
+            stdin,
             timeout: self.timeout_seconds,
             max_output: self.max_output_bytes,
             json: self.json,

@@ -8,34 +8,76 @@ use std::{
 
 use anyhow::ensure;
 use indicatif::{ProgressBar, ProgressStyle};
-use vmcell_rootfs::Environment;
+use vmcell_rootfs::{
+    Cache, Error, Progress,
+    catalog::Catalog,
+    oci::{Defaults, ImageSource, OciImage},
+};
 
-/// Returns the image of an environment, which is its name or the path of an
-/// image. If it is not cached yet, it is built, with a progress bar on a
-/// terminal.
-pub(crate) fn image(name: &OsStr) -> anyhow::Result<PathBuf> {
-    let known = name.to_str().and_then(Environment::from_name);
-    let Some(environment) = known else {
-        let path = Path::new(name);
-        let is_name = path.components().count() == 1 && path.extension().is_none();
-        ensure!(
-            !is_name || path.exists(),
-            "there is no environment {name:?}: choose base or debian, or the path of an ext4 image"
-        );
-        return Ok(path.to_owned());
-    };
-    // The bar goes to standard error, and only if that is a terminal.
-    let bar = ProgressBar::new(100).with_style(style());
-    let image = environment.build(|progress| {
-        bar.enable_steady_tick(Duration::from_millis(100));
-        bar.set_message(progress.stage.to_string());
-        bar.set_position((progress.fraction * 100.0) as u64);
-    });
-    bar.finish_and_clear();
-    Ok(image?.path)
+/// An environment that a VM can boot.
+pub(crate) struct FoundEnvironment {
+    pub(crate) image: PathBuf,
+    /// How programs run in it.
+    pub(crate) defaults: Defaults,
 }
 
-fn style() -> ProgressStyle {
-    ProgressStyle::with_template("building the environment {bar:30} {percent}% {msg}")
-        .unwrap_or_else(|_| ProgressStyle::default_bar())
+/// Returns the image of an environment, as [`find`] does.
+pub(crate) fn image(name: &OsStr) -> anyhow::Result<PathBuf> {
+    Ok(find(name)?.image)
+}
+
+/// Finds an environment by its name, the path of an ext4 image, or where the image of a container
+/// is. If its image is not cached yet, it is built, with a progress bar on a terminal.
+pub(crate) fn find(name: &OsStr) -> anyhow::Result<FoundEnvironment> {
+    let bar = BuildBar::new();
+    let found = find_with(name, &bar);
+    bar.finish();
+    if let Some((image, defaults)) = found? {
+        return Ok(FoundEnvironment { image, defaults });
+    }
+    let path = Path::new(name);
+    let is_name = path.components().count() == 1 && path.extension().is_none();
+    ensure!(
+        !is_name || path.exists(),
+        "there is no environment {name:?}: `vmcell env list` lists them; or give the path of an ext4 \
+         image"
+    );
+    Ok(FoundEnvironment {
+        image: path.to_owned(),
+        defaults: Defaults::default(),
+    })
+}
+
+fn find_with(name: &OsStr, bar: &BuildBar) -> Result<Option<(PathBuf, Defaults)>, Error> {
+    if let Some(source) = ImageSource::parse(name) {
+        let image = OciImage::open(&source)?;
+        let disk = Cache::user()?.image_with(&image, |progress| bar.show(progress))?;
+        return Ok(Some((disk.path, image.defaults().clone())));
+    }
+    match name.to_str() {
+        Some(name) => Catalog::user()?.image(name, |progress| bar.show(progress)),
+        None => Ok(None),
+    }
+}
+
+/// The progress of a build on standard error, if that is a terminal.
+pub(crate) struct BuildBar(ProgressBar);
+
+impl BuildBar {
+    pub(crate) fn new() -> Self {
+        let template = "building the environment {bar:30} {percent}% {msg}";
+        let style = ProgressStyle::with_template(template);
+        let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
+        Self(ProgressBar::new(100).with_style(style))
+    }
+
+    pub(crate) fn show(&self, progress: Progress) {
+        self.0.enable_steady_tick(Duration::from_millis(100));
+        self.0.set_message(progress.stage.to_string());
+        self.0.set_position((progress.fraction * 100.0) as u64);
+    }
+
+    pub(crate) fn finish(&self) {
+        self.0.finish_and_clear();
+    }
 }

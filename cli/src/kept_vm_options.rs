@@ -65,7 +65,7 @@ pub(crate) struct CommandArguments {
 
 impl CommandArguments {
     /// Reads the files that the options name.
-    pub(crate) fn prepare(self) -> Result<PreparedCommand, vmcell::Error> {
+    pub(crate) fn prepare(self) -> anyhow::Result<PreparedCommand> {
         self.options.prepare(self.command)
     }
 }

@@ -7,6 +7,7 @@ mod command;
 mod demo;
 mod digest;
 mod doctor;
+mod env;
 mod env_file;
 mod environment;
 mod exec;
@@ -15,7 +16,6 @@ mod expired;
 mod failure;
 mod files;
 mod foreground;
-mod images;
 mod input;
 mod kept_vm;
 mod kept_vm_options;
@@ -116,7 +116,7 @@ fn main() -> ExitCode {
         CliCommand::Receipt(arguments) => receipt::receipt(&arguments),
         CliCommand::Completions(arguments) => manual::completions(Arguments::command(), &arguments),
         CliCommand::Man(arguments) => manual::man(Arguments::command(), &arguments),
-        CliCommand::Images(arguments) => images::images(&arguments),
+        CliCommand::Env(arguments) => env::env(arguments),
         CliCommand::Version => version(),
         CliCommand::Demo(arguments) => demo::demo(&arguments),
         CliCommand::Doctor(arguments) => return doctor::doctor(&arguments),

@@ -4,11 +4,13 @@ use std::io::{self, Write};
 
 use vmcell::{Command, Vm};
 use vmcell_cli::signals::Signals;
+use vmcell_rootfs::oci::Defaults;
 
 use crate::{
     arguments::RunArguments,
     background,
     command::PreparedCommand,
+    environment,
     exit_code::{INCOMPLETE, of_exit},
     failure::report,
     files::{Pulls, Pushes, WORKSPACE},
@@ -54,8 +56,17 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<u8> {
         options.prepare_for_background();
     }
     options.set_default_variables(network.variables());
-    let prepared = options.prepare(command)?.grant_secrets()?;
     let network = network.policy(!publish.is_empty())?;
+    let mut boot = environment.clone();
+    let prepared = options.prepare_in(command, || {
+        if source.is_saved() {
+            return Ok(Defaults::default());
+        }
+        let found = environment::find(&environment)?;
+        boot = found.image.into();
+        Ok(found.defaults)
+    })?;
+    let prepared = prepared.grant_secrets()?;
     let plan = RunPlan {
         services: RunServices::new(services.0, &prepared.start, publish)?,
         prepared,
@@ -78,7 +89,7 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<u8> {
         pushes,
         time_to_live: ttl_seconds,
     };
-    let source = VmSource::prepare(&environment, disk, &source)?;
+    let source = VmSource::prepare(&boot, disk, &source)?;
     if detach && !background {
         // All that can be checked without a VM is, and the image is built.
         return background::start("run", |id| writeln!(io::stdout(), "{id}"));

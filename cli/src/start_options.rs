@@ -4,6 +4,7 @@ use std::{ffi::OsString, fmt, os::unix::ffi::OsStrExt, path::PathBuf};
 
 use clap::Args;
 use vmcell::{Command, Error};
+use vmcell_rootfs::oci::Defaults;
 
 use crate::{digest::PartsDigest, env_file};
 
@@ -88,6 +89,17 @@ impl StartOptions {
 }
 
 impl StartSettings {
+    /// Sets what the user has not chosen.
+    pub(crate) fn set_defaults(&mut self, defaults: &Defaults) {
+        self.user = self.user.take().or_else(|| defaults.user.clone());
+        let directory = defaults.working_dir.as_ref();
+        self.directory = self.directory.take().or(directory.map(Into::into));
+        let variables = defaults.env.iter().filter_map(|line| line.split_once('='));
+        let variables = variables.map(|(name, value)| (name.into(), value.into()));
+        // The last one counts.
+        self.variables.splice(..0, variables);
+    }
+
     /// Adds all settings to a digest.
     pub(crate) fn add_to(&self, digest: &mut PartsDigest) {
         if let Some(user) = &self.user {

@@ -28,6 +28,13 @@ pub(crate) struct SourceOptions {
     from: Option<OsString>,
 }
 
+impl SourceOptions {
+    /// Returns whether the VM was saved, and boots nothing.
+    pub(crate) fn is_saved(&self) -> bool {
+        self.from.is_some()
+    }
+}
+
 /// What a new VM starts from.
 pub(crate) enum VmSource {
     Boot(BootDisk),

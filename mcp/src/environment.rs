@@ -2,29 +2,27 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use vmcell_rootfs::{Cache, Environment};
+use vmcell_rootfs::{
+    Error,
+    catalog::{Catalog, CatalogEntry},
+};
 
 use crate::{failure::Failure, progress::Progress};
 
 /// The environment that VMs boot, unless the caller says.
 pub(crate) const DEFAULT: &str = "base";
 
-/// Returns whether the image of an environment was built already.
-pub(crate) fn is_installed(environment: Environment) -> bool {
-    let cached = Cache::user().and_then(|cache| environment.cached(&cache));
-    matches!(cached, Ok(Some(_)))
+/// Returns all environments.
+pub(crate) async fn list() -> Result<Vec<CatalogEntry>, Failure> {
+    on_thread(|| Catalog::user()?.list()).await
 }
 
 /// Returns the image of an environment, which is built if it does not exist. A model names
 /// environments and not files.
 pub(crate) async fn image(name: &str, progress: Arc<Progress>) -> Result<PathBuf, Failure> {
-    let Some(environment) = Environment::from_name(name) else {
-        let message = format!("there is no environment {name:?}");
-        let names = Environment::ALL.map(Environment::name).join(", ");
-        return Err(Failure::new("invalid", message).with_remedy(format!("choose one of {names}")));
-    };
+    let wanted = name.to_owned();
     let building = move || {
-        environment.build(|step| {
+        Catalog::user()?.image(&wanted, |step| {
             let percent = step.fraction * 100.0;
             progress.set(format!(
                 "building the environment: {}, {percent:.0} %",
@@ -32,8 +30,20 @@ pub(crate) async fn image(name: &str, progress: Arc<Progress>) -> Result<PathBuf
             ));
         })
     };
-    let built = tokio::task::spawn_blocking(building).await;
-    let built = built.map_err(|error| Failure::internal(&error))?;
-    let image = built.map_err(|error| Failure::new("environment", error.to_string()))?;
-    Ok(image.path)
+    if let Some((image, _)) = on_thread(building).await? {
+        return Ok(image);
+    }
+    let message = format!("there is no environment {name:?}");
+    let names: Vec<_> = list().await?.into_iter().map(|entry| entry.name).collect();
+    let remedy = format!("choose one of {}", names.join(", "));
+    Err(Failure::new("invalid", message).with_remedy(remedy))
+}
+
+/// Uses the catalog, which blocks.
+async fn on_thread<T: Send + 'static>(
+    run: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Failure> {
+    let done = tokio::task::spawn_blocking(run).await;
+    let done = done.map_err(|error| Failure::internal(&error))?;
+    done.map_err(|error| Failure::new("environment", error.to_string()))
 }

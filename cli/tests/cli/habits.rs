@@ -55,12 +55,13 @@ fn the_options_of_run_have_the_names_of_other_tools() {
 #[test]
 fn an_environment_that_does_not_exist_is_answered_with_those_that_do() {
     let ended = Vmcell::new(["run", "ubuntu", "--", "true"]).finish();
-    ended.assert_failed(125, "choose base or debian");
-    let images = Vmcell::new(["images", "--json"]).finish().json();
-    assert_eq!(images["images"][0]["name"], "base", "{images}");
-    assert!(images["images"][0]["bytes"].as_u64() > Some(0), "{images}");
-    let images = Vmcell::new(["images"]).finish();
-    assert!(images.stdout().contains("base"), "{images:?}");
+    ended.assert_failed(125, "`vmcell env list` lists them");
+    let listed = Vmcell::new(["env", "list", "--json"]).finish().json();
+    assert_eq!(listed["environments"][0]["name"], "base", "{listed}");
+    let bytes = listed["environments"][0]["disk_bytes"].as_u64();
+    assert!(bytes > Some(0), "{listed}");
+    let listed = Vmcell::new(["env", "list"]).finish();
+    assert!(listed.stdout().contains("base"), "{listed:?}");
     let version = Vmcell::new(["version"]).finish();
     version.assert_printed(Vmcell::new(["--version"]).finish().stdout());
 }

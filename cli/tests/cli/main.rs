@@ -13,6 +13,7 @@ mod destination_cases;
 mod diff;
 mod disk;
 mod doctor;
+mod env;
 mod exec;
 mod exports;
 mod failures;

@@ -24,6 +24,8 @@ pub struct WorkspaceInfo {
     pub labels: BTreeMap<String, String>,
     /// What its image is called.
     pub environment: String,
+    /// Where the image was when the workspace was created.
+    pub image: PathBuf,
     /// Its state.
     pub state: WorkspaceState,
     /// Why it is stopped, if it ran before.
@@ -121,6 +123,7 @@ impl WorkspaceInfo {
             name: record.name,
             labels: record.labels,
             environment: record.specification.environment,
+            image: record.specification.image,
             state,
             stop_reason,
             vcpus: record.specification.vcpus,

@@ -2,7 +2,6 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use vmcell_rootfs::Environment;
 
 use crate::{call::Call, environment, failure::Failure, hints::Hints, tool::Tool};
 
@@ -19,8 +18,8 @@ pub(super) struct Environments {
 
 #[derive(Serialize, JsonSchema)]
 struct Listed {
-    name: &'static str,
-    description: &'static str,
+    name: String,
+    description: String,
     /// Whether it was built already. Otherwise its first use takes longer.
     installed: bool,
 }
@@ -34,13 +33,17 @@ impl Tool for VmListEnvironments {
     type Output = Environments;
 
     async fn run(_call: Call, _input: Nothing) -> Result<Environments, Failure> {
-        let listed = Environment::ALL.map(|environment| Listed {
-            name: environment.name(),
-            description: environment.description(),
-            installed: environment::is_installed(environment),
+        let listed = environment::list().await?.into_iter().map(|entry| Listed {
+            name: entry.name,
+            // The source of others can be a path of the host.
+            description: match entry.is_recipe {
+                true => entry.source,
+                false => "Made from the image of a container".to_owned(),
+            },
+            installed: entry.image.is_some(),
         });
         Ok(Environments {
-            environments: listed.into(),
+            environments: listed.collect(),
         })
     }
 }

@@ -1,0 +1,28 @@
+//! `vmcell env`: the environments that VMs boot.
+
+mod arguments;
+mod import;
+mod info;
+mod inspect;
+mod list;
+mod prune;
+mod remove;
+mod users;
+
+pub(crate) use arguments::EnvArguments;
+
+use arguments::EnvCommand;
+
+use crate::runtime::block_on;
+
+pub(crate) fn env(arguments: EnvArguments) -> anyhow::Result<u8> {
+    block_on(async move {
+        match arguments.command {
+            EnvCommand::List(arguments) => list::list(&arguments).await,
+            EnvCommand::Inspect(arguments) => inspect::inspect(&arguments).await,
+            EnvCommand::Import(arguments) => import::import(arguments).await,
+            EnvCommand::Remove(arguments) => remove::remove(arguments).await,
+            EnvCommand::Prune(arguments) => prune::prune(&arguments).await,
+        }
+    })
+}
