@@ -102,7 +102,13 @@ fn copy<R: Read>(
         let length = usize::try_from(left).map_or(buffer.len(), |left| left.min(buffer.len()));
         let piece = &mut buffer[..length];
         reader.read_exact(piece).map_err(StoreError::Read)?;
-        file.write_all(piece).map_err(&write_error)?;
+        // Zeros are no reason to fill a disk.
+        if piece.iter().all(|&byte| byte == 0) {
+            file.seek(SeekFrom::Current(length as i64))
+                .map_err(&write_error)?;
+        } else {
+            file.write_all(piece).map_err(&write_error)?;
+        }
         left -= length as u64;
     }
     Ok(())

@@ -17,6 +17,9 @@ const OPAQUE: &[u8] = b".wh..wh..opq";
 /// The beginning of names that only matter to the programs that write layers.
 const RESERVED: &[u8] = b".wh..wh.";
 
+/// How much may follow the end of an archive: programs fill up their last block.
+const MAX_PADDING: u64 = 16 << 20;
+
 /// The tree of an image, from its layers.
 pub(super) struct LayeredTree {
     tree: LinkedTree,
@@ -61,9 +64,13 @@ impl LayeredTree {
             layer.add(&mut unpacker, unpacked)?;
         }
         // What follows the archive belongs to the layer, and to its digest.
-        std::io::copy(unpacker.archive(), &mut std::io::sink())
-            .map_err(|source| Error::ArchiveUnreadable { source })?;
-        Ok(())
+        let mut padding = unpacker.archive().take(MAX_PADDING + 1);
+        let read = std::io::copy(&mut padding, &mut std::io::sink());
+        let read = read.and_then(|read| match read > MAX_PADDING {
+            true => Err(std::io::Error::other("too much follows the archive")),
+            false => Ok(()),
+        });
+        read.map_err(|source| Error::ArchiveUnreadable { source })
     }
 }
 

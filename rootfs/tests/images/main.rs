@@ -7,6 +7,7 @@ mod base;
 mod debian;
 mod failure;
 mod fidelity;
+mod hostile_oci;
 mod inspect;
 mod oci;
 mod reproducible;
