@@ -19,11 +19,13 @@ pub enum Environment {
     Base,
     /// [`recipe::debian`]
     Debian,
+    /// [`recipe::debian_dev`]
+    DebianDev,
 }
 
 impl Environment {
     /// All environments.
-    pub const ALL: [Self; 2] = [Self::Base, Self::Debian];
+    pub const ALL: [Self; 3] = [Self::Base, Self::Debian, Self::DebianDev];
 
     /// Returns the environment with a name.
     pub fn from_name(name: &str) -> Option<Self> {
@@ -35,6 +37,7 @@ impl Environment {
         match self {
             Self::Base => "base",
             Self::Debian => "debian",
+            Self::DebianDev => "debian-dev",
         }
     }
 
@@ -43,6 +46,7 @@ impl Environment {
         match self {
             Self::Base => "BusyBox: a shell and small tools; boots fastest",
             Self::Debian => "Debian 12 with apt, curl and Python",
+            Self::DebianDev => "debian with compilers, git, pip, Node.js, npm, ripgrep and jq",
         }
     }
 
@@ -54,6 +58,7 @@ impl Environment {
         match self {
             Self::Base => cache.lookup(&recipe::base()),
             Self::Debian => cache.lookup(&recipe::debian()),
+            Self::DebianDev => cache.lookup(&recipe::debian_dev()),
         }
     }
 
@@ -77,6 +82,7 @@ impl Environment {
         match self {
             Self::Base => cache.image_with(&recipe::base(), progress),
             Self::Debian => cache.image_with(&recipe::debian(), progress),
+            Self::DebianDev => cache.image_with(&recipe::debian_dev(), progress),
         }
     }
 }

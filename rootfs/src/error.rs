@@ -188,7 +188,7 @@ pub enum Error {
     /// A name cannot be that of an environment.
     #[error(
         "{name:?} cannot be the name of an environment: use at most 64 lower-case letters, digits \
-         and `.`, `_`, `-`, and none of base and debian"
+         and `.`, `_`, `-`, and not the name of a recipe"
     )]
     EnvironmentName {
         /// The name as it was given.

@@ -15,7 +15,7 @@ mod debian;
 mod mmdebstrap;
 
 pub use base::{Base, base};
-pub use debian::{Debian, debian};
+pub use debian::{Debian, debian, debian_dev};
 
 use crate::{Error, Fingerprint, ImageBuilder, Tree};
 

@@ -198,7 +198,7 @@ fn a_name_that_no_template_can_have_is_answered_at_once() {
     let ended = Vmcell::new(["template", "rm", "../images"]).finish();
     ended.assert_failed(125, "cannot be the name of a template");
     let ended = Vmcell::new(["template", "make", "x", "ubuntu"]).finish();
-    ended.assert_failed(125, "choose base or debian");
+    ended.assert_failed(125, "`vmcell env list` lists them");
 }
 
 #[test]

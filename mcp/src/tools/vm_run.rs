@@ -26,7 +26,7 @@ pub(super) struct VmRun;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
-    /// `base` (small, fast) or `debian`.
+    /// `base` (small, fast), `debian`, or `debian-dev` (compilers, git, npm).
     #[serde(default = "default_environment")]
     environment: String,
     /// A line for `sh -c`, or a program and its arguments.

@@ -81,7 +81,7 @@ pub(super) struct VmCreate;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CreateInput {
-    /// `base` (small, fast) or `debian`.
+    /// `base` (small, fast), `debian`, or `debian-dev` (compilers, git, npm).
     #[serde(default = "default_environment")]
     environment: String,
     #[serde(default = "default_vcpu_count")]

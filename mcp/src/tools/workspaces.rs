@@ -137,7 +137,7 @@ pub(super) struct WorkspaceCreate;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CreateInput {
-    /// `base` (small, fast) or `debian` (apt, curl, Python).
+    /// `base` (small, fast), `debian` (apt, curl, Python), or `debian-dev` (compilers, git, npm).
     #[serde(default = "default_environment")]
     environment: String,
     /// A name for people. It must not be in use.

@@ -98,6 +98,7 @@ Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
 #[must_use]
 pub fn debian() -> Debian {
     Debian {
+        name: "debian",
         mirror: None,
         packages: Vec::new(),
         size: SIZE,
@@ -105,7 +106,40 @@ pub fn debian() -> Debian {
     }
 }
 
-/// The recipe that [`debian`] returns.
+/// Packages of `debian-dev` besides those of `debian`.
+const DEV_PACKAGES: [&str; 8] = [
+    "build-essential",
+    "git",
+    "jq",
+    "nodejs",
+    "npm",
+    "python3-pip",
+    "python3-venv",
+    "ripgrep",
+];
+
+/// Default size of the file system of `debian-dev`.
+const DEV_SIZE: Size = Size::Exact(16 << 30);
+
+/// Returns the recipe for software development: [`debian`] with compilers, git, pip and venv for
+/// Python, Node.js with npm, ripgrep and jq. The file system has 16 GiB; the image takes about
+/// 900 MB on the host.
+///
+/// ```no_run
+/// # fn main() -> Result<(), vmcell_rootfs::Error> {
+/// let image = vmcell_rootfs::recipe::debian_dev().cached()?;
+/// # Ok(())
+/// # }
+/// ```
+#[must_use]
+pub fn debian_dev() -> Debian {
+    Debian {
+        name: "debian-dev",
+        ..debian().packages(DEV_PACKAGES).size(DEV_SIZE)
+    }
+}
+
+/// The recipe that [`debian`] and [`debian_dev`] return.
 ///
 /// ```
 /// use vmcell_rootfs::{Size, recipe};
@@ -116,6 +150,7 @@ pub fn debian() -> Debian {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Debian {
+    name: &'static str,
     mirror: Option<String>,
     packages: Vec<String>,
     size: Size,
@@ -227,7 +262,7 @@ impl Debian {
 
 impl Recipe for Debian {
     fn name(&self) -> &str {
-        "debian"
+        self.name
     }
 
     fn fingerprint(&self, inputs: &mut Fingerprint) -> Result<(), Error> {

@@ -21,9 +21,8 @@ use crate::builder_with_link;
 const MAKE_SITE: &str = include_str!("site.sh");
 
 fn image() -> PathBuf {
-    let debian = vmcell_rootfs::recipe::debian();
-    let debian = debian.packages(["cargo", "git", "npm", "python3-pip"]);
-    debian.cached().unwrap().path
+    let debian = vmcell_rootfs::recipe::debian_dev();
+    debian.packages(["cargo"]).cached().unwrap().path
 }
 
 async fn run(vm: &Vm, line: &str) -> vmcell::Output {
@@ -96,6 +95,10 @@ async fn software_is_installed_from_the_names_that_are_allowed() {
     assert!(made.success(), "{made:?}");
     vm.files().pull("/srv/site", &site).run().await.unwrap();
 
+    let tools = "for tool in gcc g++ make git jq node npm pip rg; do $tool --version || exit 1; \
+                 done; python3 -m venv /tmp/venv && /tmp/venv/bin/pip --version";
+    let tools = run(&vm, tools).await;
+    assert!(tools.success(), "{tools:?}");
     for (tool, line) in [
         (
             "curl",
