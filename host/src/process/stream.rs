@@ -258,7 +258,7 @@ impl ExecStream {
     ///
     /// ```no_run
     /// # async fn example(vm: vmcell::Vm) -> Result<(), vmcell::Error> {
-    /// let stream = vm.exec_stream(["make"])?;
+    /// let stream = vm.exec_stream(vmcell::Command::new("make"))?;
     /// let output = stream
     ///     .inspect_output(|_, bytes| print!("{}", vmcell::printable(bytes)))
     ///     .await?;
