@@ -37,6 +37,14 @@ const DIAL_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long to wait after `accept` failed, for example for lack of descriptors.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
+impl Drop for Listener {
+    fn drop(&mut self) {
+        // A program that is being started has a copy of the socket until its execve, and
+        // would keep the port open. It fails only if nobody listens any more.
+        let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Read);
+    }
+}
+
 impl Listener {
     /// Listens on the loopback of this machine only.
     pub(super) async fn bind(mapping: PortMapping, permits: Arc<Semaphore>) -> Result<Self, Error> {

@@ -8,7 +8,7 @@ use tokio::{
 };
 use vmcell::port::PublishedPort;
 
-use super::{connect, read_all, serve_echo, until_refused, wait_for_reset, within};
+use super::{connect, read_all, serve_echo, wait_for_reset, within};
 
 /// Connects clients that have received one reply each.
 async fn busy_clients(port: &PublishedPort) -> Vec<TcpStream> {
@@ -36,7 +36,7 @@ async fn a_vm_that_is_killed_takes_its_connections_with_it() {
     wait_for_reset(dialled).await;
     within(port.closed()).await;
     assert!(killed.elapsed() < short_timeout);
-    within(until_refused(&port)).await;
+    assert!(TcpStream::connect(port.address()).await.is_err());
 }
 
 #[tokio::test]
@@ -49,7 +49,7 @@ async fn a_vm_that_is_stopped_closes_its_ports() {
         let _ = read_all(client).await;
     }
     within(port.closed()).await;
-    within(until_refused(&port)).await;
+    assert!(TcpStream::connect(port.address()).await.is_err());
 }
 
 #[tokio::test]

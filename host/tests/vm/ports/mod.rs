@@ -60,14 +60,6 @@ async fn connect(port: &PublishedPort) -> TcpStream {
     within(TcpStream::connect(port.address())).await.unwrap()
 }
 
-/// Waits until nobody listens on a port. A program that another test starts at this moment has a
-/// copy of the socket until its execve.
-async fn until_refused(port: &PublishedPort) {
-    while TcpStream::connect(port.address()).await.is_ok() {
-        tokio::task::yield_now().await;
-    }
-}
-
 /// Reads to the end of file, or to an error.
 async fn read_all(mut from: impl AsyncRead + Unpin) -> (Vec<u8>, io::Result<usize>) {
     let mut bytes = Vec::new();

@@ -107,7 +107,7 @@ async fn a_list_shows_what_is_published() {
     first.close().await;
     first.close().await;
     assert_eq!(listed(), [(host_port, 8)]);
-    within(super::until_refused(&first)).await;
+    assert!(TcpStream::connect(first.address()).await.is_err());
     let left = vm.ports().list();
     vm.kill().await.unwrap();
     for port in left {
