@@ -2,13 +2,13 @@
 
 use std::{ffi::OsString, time::Duration};
 
-use anyhow::ensure;
-use clap::Args;
+use clap::{Args, error::ErrorKind};
 use vmcell::Command;
 use vmcell_cli::options::size;
 use vmcell_rootfs::oci::Defaults;
 
 use crate::{
+    arguments::RunArguments,
     input::{self, StdinSource},
     limits::LimitOptions,
     secret::SecretOptions,
@@ -98,7 +98,12 @@ impl CommandOptions {
         };
         let entrypoint = defaults.entrypoint.iter().map(OsString::from);
         let argv: Vec<_> = entrypoint.chain(arguments).collect();
-        ensure!(!argv.is_empty(), "no command: give one after `--`");
+        if argv.is_empty() {
+            let missing = ErrorKind::MissingRequiredArgument;
+            let reason = "no command: the image has none, give one after `--`";
+            let mut usage = RunArguments::augment_args(clap::Command::new("vmcell run"));
+            return Err(usage.error(missing, reason).into());
+        }
         let mut command = start.clone().apply_to(Command::from_argv(argv));
         command = self.limits.apply_to(command);
         if let Some(tag) = self.tag {

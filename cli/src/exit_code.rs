@@ -3,6 +3,8 @@
 use vmcell::{Cause, Error, ExecFailureKind, ExecStage, Exit};
 pub(crate) use vmcell_cli::exit::{BROKEN_PIPE, INCOMPLETE, SIGNAL_BASE, TOOL_FAILED};
 
+/// The arguments are wrong, as the parser says it.
+pub(crate) const WRONG_USAGE: u8 = 2;
 /// The command ran into its timeout.
 pub(crate) const TIMED_OUT: u8 = 124;
 /// The command was found, but could not be started.

@@ -13,6 +13,8 @@ use vmcell_cli::show::{
     name,
 };
 
+use crate::exit_code;
+
 /// What an error means in terms of the command that failed, in place of the
 /// message that others get.
 #[derive(Debug)]
@@ -22,6 +24,14 @@ impl fmt::Display for Reworded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
+}
+
+/// Explains arguments that are wrong only together with an image, as the parser explains others,
+/// and returns the exit code.
+pub(crate) fn report_usage(error: &clap::Error) -> u8 {
+    // As the parser, it has nowhere else to say it.
+    let _ = error.print();
+    exit_code::WRONG_USAGE
 }
 
 /// Prints an error, on standard error or as JSON on standard output.

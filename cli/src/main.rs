@@ -122,6 +122,9 @@ fn main() -> ExitCode {
         CliCommand::Doctor(arguments) => return doctor::doctor(&arguments),
     };
     let code = outcome.unwrap_or_else(|error| {
+        if let Some(usage) = error.downcast_ref::<clap::Error>() {
+            return failure::report_usage(usage);
+        }
         failure::report_error(&error, json);
         match error.downcast_ref() {
             Some(error) if runs_a_command => exit_code::of_error(error),

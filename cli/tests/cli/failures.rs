@@ -83,13 +83,10 @@ fn a_vmm_that_does_not_work_shows_its_complaint() {
 
 #[test]
 fn wrong_arguments_are_explained() {
-    // Only the image knows whether a command is needed.
-    for arguments in [&["run"][..], &["run", "base"]] {
-        let ended = Vmcell::new(arguments).finish();
-        ended.assert_failed(125, "no command: give one after `--`");
-    }
     for arguments in [
-        &["run", "--env", "NOVALUE", "--", "true"][..],
+        &["run"][..],
+        &["run", "base"],
+        &["run", "--env", "NOVALUE", "--", "true"],
         &["run", "--mem-mib", "lots", "--", "true"],
         &["run", "--timeout-seconds", "-1", "--", "true"],
         &["run", "--timeout-seconds", "0", "--", "true"],
