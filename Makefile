@@ -57,7 +57,7 @@ features: tools ## Check each library without features, with each feature alone,
 		cargo clippy --package vmcell-agent --no-default-features --features "$$features" -- -D warnings && \
 		cargo test --package vmcell-agent --no-default-features --features "$$features" --test embedded || exit; \
 	done
-	for features in '' tokio; do \
+	for features in '' registry tokio; do \
 		cargo clippy --package vmcell-rootfs --features "$$features" -- -D warnings || exit; \
 	done
 	for features in '' http; do \

@@ -79,6 +79,7 @@ find_missing() {
     [ "${1:-}" != test ] || need python3-pip has_pip
     [ "${1:-}" != test ] || need umoci have umoci
     [ "${1:-}" != test ] || need skopeo have skopeo
+    [ "${1:-}" != test ] || need docker-registry have docker-registry
     # For libFuzzer, which is written in C++.
     [ "${1:-}" != fuzz ] || need g++ have g++
 }

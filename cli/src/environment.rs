@@ -12,6 +12,7 @@ use vmcell_rootfs::{
     Cache, Error, Progress,
     catalog::Catalog,
     oci::{Defaults, ImageSource, OciImage},
+    registry::{self, PullOptions, Reference},
 };
 
 /// An environment that a VM can boot.
@@ -54,9 +55,51 @@ fn find_with(name: &OsStr, bar: &BuildBar) -> Result<Option<(PathBuf, Defaults)>
         let disk = Cache::user()?.image_with(&image, |progress| bar.show(progress))?;
         return Ok(Some((disk.path, image.defaults().clone())));
     }
-    match name.to_str() {
-        Some(name) => Catalog::user()?.image(name, |progress| bar.show(progress)),
-        None => Ok(None),
+    let Some(name) = name.to_str() else {
+        return Ok(None);
+    };
+    let catalog = Catalog::user()?;
+    if Path::new(name).exists() {
+        return catalog.image(name, |progress| bar.show(progress));
+    }
+    let Some(reference) = Reference::with_registry(name) else {
+        return catalog.image(name, |progress| bar.show(progress));
+    };
+    // One that was pulled is used as it is: only `vmcell env pull` asks for a newer one.
+    let source = reference.to_string();
+    let mut known = catalog.list()?.into_iter();
+    if let Some(entry) = known.find(|entry| entry.source == source) {
+        return catalog.image(&entry.name, |progress| bar.show(progress));
+    }
+    let cache = Cache::user()?;
+    let pulling = PullBar::new();
+    let image = registry::pull(&cache, &reference, PullOptions::default(), |bytes, all| {
+        pulling.show(bytes, all);
+    });
+    pulling.finish();
+    let image = image?;
+    let disk = cache.image_with(&image, |progress| bar.show(progress))?;
+    Ok(Some((disk.path, image.defaults().clone())))
+}
+
+/// The progress of a pull on standard error, if that is a terminal.
+pub(crate) struct PullBar(ProgressBar);
+
+impl PullBar {
+    pub(crate) fn new() -> Self {
+        let template = "pulling the image {bar:30} {bytes}/{total_bytes} {bytes_per_sec}";
+        let style = ProgressStyle::with_template(template);
+        let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
+        Self(ProgressBar::new(0).with_style(style))
+    }
+
+    pub(crate) fn show(&self, bytes: u64, all: u64) {
+        self.0.set_length(all);
+        self.0.set_position(bytes);
+    }
+
+    pub(crate) fn finish(&self) {
+        self.0.finish_and_clear();
     }
 }
 

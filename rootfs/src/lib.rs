@@ -42,6 +42,7 @@
 mod archive;
 #[cfg(feature = "tokio")]
 mod background;
+
 mod cache;
 pub mod catalog;
 mod contents;
@@ -55,7 +56,10 @@ mod mke2fs;
 mod node;
 pub mod oci;
 mod progress;
+mod pulled_blobs;
 pub mod recipe;
+#[cfg(feature = "registry")]
+pub mod registry;
 mod scan;
 mod scratch;
 mod script;

@@ -1,6 +1,7 @@
 use std::ffi::OsString;
 
 use clap::{Args, Subcommand};
+use vmcell_rootfs::registry::Reference;
 
 #[derive(Debug, Args)]
 pub(crate) struct EnvArguments {
@@ -17,6 +18,8 @@ pub(super) enum EnvCommand {
     Inspect(InspectArguments),
     /// Make an environment from the image of a container.
     Import(ImportArguments),
+    /// Make an environment from an image of a registry.
+    Pull(PullArguments),
     /// Remove environments that were imported. Workspaces and templates that were made from
     /// them go on.
     #[command(visible_alias = "rm")]
@@ -32,6 +35,7 @@ impl EnvArguments {
             EnvCommand::List(arguments) => arguments.json,
             EnvCommand::Inspect(arguments) => arguments.json,
             EnvCommand::Import(arguments) => arguments.json,
+            EnvCommand::Pull(arguments) => arguments.json,
             EnvCommand::Remove(arguments) => arguments.json,
             EnvCommand::Prune(arguments) => arguments.json,
         }
@@ -72,6 +76,32 @@ pub(super) struct ImportArguments {
     /// name already loses it.
     #[arg(value_name = "NAME")]
     pub(super) name: String,
+    /// Print JSON.
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+const PULL_EXAMPLES: &str = "\
+Examples:
+  vmcell env pull alpine
+  vmcell run alpine
+  vmcell env pull ghcr.io/team/tool:1.2 tool";
+
+#[derive(Debug, Args)]
+#[command(after_help = PULL_EXAMPLES)]
+pub(super) struct PullArguments {
+    /// Image: `[REGISTRY/]REPOSITORY[:TAG][@sha256:DIGEST]`. Without a registry, that of Docker.
+    #[arg(value_name = "IMAGE")]
+    pub(super) image: Reference,
+    /// Name of the environment. Default: the last part of the repository.
+    #[arg(value_name = "NAME")]
+    pub(super) name: Option<String>,
+    /// Speak HTTP without encryption, which anybody on the way can read and change.
+    #[arg(long)]
+    pub(super) plain_http: bool,
+    /// Ask this host in place of the registry.
+    #[arg(long, value_name = "HOST[:PORT]")]
+    pub(super) mirror: Option<String>,
     /// Print JSON.
     #[arg(long)]
     pub(super) json: bool,

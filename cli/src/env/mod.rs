@@ -6,6 +6,7 @@ mod info;
 mod inspect;
 mod list;
 mod prune;
+mod pull;
 mod remove;
 mod users;
 
@@ -21,6 +22,7 @@ pub(crate) fn env(arguments: EnvArguments) -> anyhow::Result<u8> {
             EnvCommand::List(arguments) => list::list(&arguments).await,
             EnvCommand::Inspect(arguments) => inspect::inspect(&arguments).await,
             EnvCommand::Import(arguments) => import::import(arguments).await,
+            EnvCommand::Pull(arguments) => pull::pull(arguments).await,
             EnvCommand::Remove(arguments) => remove::remove(arguments).await,
             EnvCommand::Prune(arguments) => prune::prune(&arguments).await,
         }

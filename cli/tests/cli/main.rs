@@ -5,6 +5,8 @@
 #![allow(clippy::unwrap_used)]
 
 mod backends;
+#[path = "../../../rootfs/tests/container_registry/mod.rs"]
+mod container_registry;
 mod cp;
 mod demo;
 #[path = "../../../tree/tests/destination_cases/mod.rs"]

@@ -31,6 +31,7 @@ use std::time::{Duration, SystemTime};
 use record::{Record, Records, VERSION, seconds};
 
 use crate::oci::{Defaults, OciImage};
+use crate::pulled_blobs;
 use crate::superblock::Superblock;
 use crate::{Cache, Environment, Error, Progress};
 
@@ -47,7 +48,7 @@ pub struct Catalog {
 pub struct Pruned {
     /// The paths of the disk images.
     pub images: Vec<PathBuf>,
-    /// How much they took on the disk.
+    /// How much they took on the disk, with what was pulled for them.
     pub bytes: u64,
 }
 
@@ -130,6 +131,11 @@ impl Catalog {
             digest: format!("sha256:{}", image.id()),
             image: file_name.to_string_lossy().into_owned(),
             made: seconds(SystemTime::now()),
+            blobs: image
+                .pulled_blobs()
+                .iter()
+                .map(ToString::to_string)
+                .collect(),
             defaults: image.defaults().clone(),
         };
         self.records.put(&name, &record)?;
@@ -231,6 +237,8 @@ impl Catalog {
             pruned.bytes += bytes;
             pruned.images.push(path);
         }
+        let blobs = records.iter().flat_map(|(_, record)| &record.blobs);
+        pruned.bytes += pulled_blobs::prune(self.cache.folder(), &blobs.cloned().collect())?;
         Ok(pruned)
     }
 

@@ -22,6 +22,9 @@ pub(super) struct Record {
     pub(super) image: String,
     /// Seconds since 1970.
     pub(super) made: u64,
+    /// The digests of what was pulled for it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) blobs: Vec<String>,
     #[serde(default)]
     pub(super) defaults: Defaults,
 }

@@ -1,15 +1,19 @@
+use std::fs::File;
 use std::path::Path;
+use std::sync::Arc;
 
-use oci_spec::image::{
-    Descriptor, ImageConfiguration, ImageIndex, ImageManifest, MediaType, Platform,
-};
-use serde::Deserialize;
+use oci_spec::image::{Descriptor, ImageConfiguration, ImageIndex, ImageManifest};
 use sha2::{Digest as _, Sha256};
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 
 use super::{
-    Defaults, ImageProblem, ImageSource, blobs::Blobs, compression::Compression,
-    layered_tree::LayeredTree, verified::Verified,
+    Defaults, ImageProblem, ImageSource,
+    blobs::Blobs,
+    compression::Compression,
+    descriptor::{ARCHITECTURE, choose, digest_of, is_index, is_manifest, parse, parse_digest},
+    docker_archive::DockerImage,
+    layer::{Layer, LayerError, Place, in_layer},
+    layered_tree::LayeredTree,
 };
 use crate::{Digest, Error, Fingerprint, ImageBuilder, Recipe, Timestamps, Tree};
 
@@ -38,34 +42,8 @@ pub struct OciImage {
     created: Option<OffsetDateTime>,
     defaults: Defaults,
     layers: Vec<Layer>,
-}
-
-/// A layer, whose bytes must have a digest when they are unpacked.
-#[derive(Clone, Debug)]
-struct Layer {
-    place: Place,
-    unpacked: Digest,
-}
-
-#[derive(Clone, Debug)]
-enum Place {
-    Blob {
-        digest: Digest,
-        size: u64,
-        compression: Compression,
-    },
-    /// A file of an archive of Docker.
-    File(String),
-}
-
-/// What `manifest.json` of an archive of Docker says about an image.
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct DockerImage {
-    config: String,
-    #[serde(default)]
-    repo_tags: Option<Vec<String>>,
-    layers: Vec<String>,
+    /// Keeps the blobs of a pulled image from being pruned.
+    lock: Option<Arc<File>>,
 }
 
 /// How deep indexes may be in indexes.
@@ -81,19 +59,48 @@ impl OciImage {
     /// # Errors
     /// [`Error::Image`], with what is wrong.
     pub fn open(source: &ImageSource) -> Result<Self, Error> {
+        let name = source.to_string();
         let opened = match source {
             ImageSource::Layout { folder, tag } => {
-                Self::in_layout(source, Blobs::in_folder(folder), tag.as_deref())
+                Self::in_layout(&name, Blobs::in_folder(folder), tag.as_deref())
             }
             ImageSource::LayoutArchive { file, tag } => Blobs::in_archive(file)
-                .and_then(|blobs| Self::in_layout(source, blobs, tag.as_deref())),
+                .and_then(|blobs| Self::in_layout(&name, blobs, tag.as_deref())),
             ImageSource::DockerArchive { file, tag } => Blobs::in_archive(file)
-                .and_then(|blobs| Self::in_docker_archive(source, blobs, tag.as_deref())),
+                .and_then(|blobs| Self::in_docker_archive(&name, blobs, tag.as_deref())),
         };
         opened.map_err(|problem| Error::Image {
-            image: source.to_string(),
+            image: name,
             problem,
         })
+    }
+
+    /// Opens an image that was pulled into a folder.
+    #[cfg(feature = "registry")]
+    pub(crate) fn in_store(
+        source: &str,
+        folder: &Path,
+        manifest: Descriptor,
+        lock: File,
+    ) -> Result<Self, ImageProblem> {
+        let image = Self::from_manifests(source, Blobs::in_folder(folder), vec![manifest])?;
+        Ok(Self {
+            lock: Some(Arc::new(lock)),
+            ..image
+        })
+    }
+
+    /// Returns the digests of its blobs, if they were pulled into a cache.
+    pub(crate) fn pulled_blobs(&self) -> Vec<Digest> {
+        if self.lock.is_none() {
+            return Vec::new();
+        }
+        let layers = self.layers.iter().filter_map(|layer| match layer.place {
+            Place::Blob { digest, .. } => Some(digest),
+            Place::File(_) => None,
+        });
+        let documents = [Some(self.id), self.manifest].into_iter().flatten();
+        documents.chain(layers).collect()
     }
 
     /// Returns its digest: that of its configuration, which names the bytes of all its layers.
@@ -116,11 +123,7 @@ impl OciImage {
         &self.defaults
     }
 
-    fn in_layout(
-        source: &ImageSource,
-        blobs: Blobs,
-        tag: Option<&str>,
-    ) -> Result<Self, ImageProblem> {
+    fn in_layout(source: &str, blobs: Blobs, tag: Option<&str>) -> Result<Self, ImageProblem> {
         let index = blobs.file("index", Path::new("index.json"))?;
         let index = index.ok_or_else(|| {
             ImageProblem::Source("it has no index.json: is it a layout of OCI?".into())
@@ -152,28 +155,20 @@ impl OciImage {
 
     /// Chooses the manifest for this machine.
     fn from_manifests(
-        source: &ImageSource,
+        source: &str,
         blobs: Blobs,
         mut manifests: Vec<Descriptor>,
     ) -> Result<Self, ImageProblem> {
         for _ in 0..MAX_INDEXES {
             let chosen = choose(&manifests)?;
             let digest = digest_of(chosen)?;
-            match chosen.media_type() {
-                MediaType::ImageManifest => {}
-                MediaType::Other(name)
-                    if name == "application/vnd.docker.distribution.manifest.v2+json" => {}
-                MediaType::ImageIndex => {
-                    manifests = nested(&blobs, digest, chosen.size())?;
-                    continue;
-                }
-                MediaType::Other(name)
-                    if name == "application/vnd.docker.distribution.manifest.list.v2+json" =>
-                {
-                    manifests = nested(&blobs, digest, chosen.size())?;
-                    continue;
-                }
-                other => return Err(ImageProblem::MediaType(other.to_string())),
+            let media_type = chosen.media_type();
+            if is_index(media_type) {
+                manifests = nested(&blobs, digest, chosen.size())?;
+                continue;
+            }
+            if !is_manifest(media_type) {
+                return Err(ImageProblem::MediaType(media_type.to_string()));
             }
             let manifest = blobs.document("manifest", digest, chosen.size())?;
             let manifest: ImageManifest = parse("manifest", &manifest)?;
@@ -186,7 +181,7 @@ impl OciImage {
     }
 
     fn from_manifest(
-        source: &ImageSource,
+        source: &str,
         blobs: Blobs,
         digest: Digest,
         manifest: &ImageManifest,
@@ -206,43 +201,20 @@ impl OciImage {
     }
 
     fn in_docker_archive(
-        source: &ImageSource,
+        source: &str,
         blobs: Blobs,
         tag: Option<&str>,
     ) -> Result<Self, ImageProblem> {
-        let manifest = blobs.file("manifest", Path::new("manifest.json"))?;
-        let manifest = manifest.ok_or_else(|| {
-            ImageProblem::Source("it has no manifest.json: was it written by `docker save`?".into())
-        })?;
-        let images: Vec<DockerImage> = parse("manifest", &manifest)?;
-        let tags = || {
-            let tags = images
-                .iter()
-                .flat_map(|image| image.repo_tags.iter().flatten());
-            tags.cloned().collect::<Vec<_>>()
-        };
-        let image = match (tag, &images[..]) {
-            (None, [image]) => image,
-            (None, _) => return Err(ImageProblem::SeveralTags { tags: tags() }),
-            (Some(tag), images) => {
-                let has_tag =
-                    |image: &&DockerImage| image.repo_tags.iter().flatten().any(|it| it == tag);
-                let found = images.iter().find(has_tag);
-                found.ok_or_else(|| ImageProblem::NoTag {
-                    tag: tag.to_owned(),
-                    tags: tags(),
-                })?
-            }
-        };
+        let image = DockerImage::find(&blobs, tag)?;
         let config = blobs.file("configuration", Path::new(&image.config))?;
-        let config = config.ok_or_else(|| ImageProblem::MissingBlob(image.config.clone()))?;
+        let config = config.ok_or(ImageProblem::MissingBlob(image.config))?;
         let id = Digest(Sha256::digest(&config).into());
-        let layers = image.layers.iter().cloned().map(Place::File).collect();
+        let layers = image.layers.into_iter().map(Place::File).collect();
         Self::new(source, blobs, id, None, &config, layers)
     }
 
     fn new(
-        source: &ImageSource,
+        source: &str,
         blobs: Blobs,
         id: Digest,
         manifest: Option<Digest>,
@@ -274,7 +246,7 @@ impl OciImage {
         });
         let created = config.created().as_deref();
         Ok(Self {
-            source: source.to_string(),
+            source: source.to_owned(),
             blobs,
             id,
             manifest,
@@ -285,62 +257,15 @@ impl OciImage {
                 .map(Defaults::of)
                 .unwrap_or_default(),
             layers: layers.collect::<Result<_, ImageProblem>>()?,
+            lock: None,
         })
     }
-}
-
-/// The architecture of this machine, as images name it.
-const ARCHITECTURE: &str = match () {
-    () if cfg!(target_arch = "aarch64") => "arm64",
-    () if cfg!(target_arch = "riscv64") => "riscv64",
-    () => "amd64",
-};
-
-/// Returns the one for this machine. Those that name no platform are for all.
-fn choose(manifests: &[Descriptor]) -> Result<&Descriptor, ImageProblem> {
-    let fits = |platform: &Platform| {
-        let names = (
-            platform.os().to_string(),
-            platform.architecture().to_string(),
-        );
-        names == ("linux".to_owned(), ARCHITECTURE.to_owned())
-    };
-    let platform = |manifest: &&Descriptor| manifest.platform().as_ref().is_none_or(fits);
-    let found = manifests.iter().find(platform);
-    found.ok_or_else(|| {
-        let platforms = manifests.iter().filter_map(|it| it.platform().as_ref());
-        ImageProblem::NoPlatform {
-            architecture: ARCHITECTURE,
-            platforms: platforms
-                .map(|platform| format!("{}/{}", platform.os(), platform.architecture()))
-                .collect(),
-        }
-    })
 }
 
 fn nested(blobs: &Blobs, digest: Digest, size: u64) -> Result<Vec<Descriptor>, ImageProblem> {
     let index = blobs.document("index", digest, size)?;
     let index: ImageIndex = parse("index", &index)?;
     Ok(index.manifests().clone())
-}
-
-fn parse<T: for<'a> Deserialize<'a>>(
-    document: &'static str,
-    bytes: &[u8],
-) -> Result<T, ImageProblem> {
-    serde_json::from_slice(bytes).map_err(|error| ImageProblem::Document {
-        document,
-        reason: error.to_string(),
-    })
-}
-
-fn digest_of(descriptor: &Descriptor) -> Result<Digest, ImageProblem> {
-    parse_digest(descriptor.digest().as_ref())
-}
-
-fn parse_digest(text: &str) -> Result<Digest, ImageProblem> {
-    let digest = text.strip_prefix("sha256:").and_then(Digest::parse);
-    digest.ok_or_else(|| ImageProblem::DigestAlgorithm(text.to_owned()))
 }
 
 impl Recipe for OciImage {
@@ -361,7 +286,7 @@ impl Recipe for OciImage {
         let mut tree = LayeredTree::new()?;
         for (number, layer) in self.layers.iter().enumerate() {
             progress(number as f32 / self.layers.len() as f32);
-            let added = match self.open_layer(layer) {
+            let added = match layer.open(&self.blobs) {
                 Ok(archive) => tree.add(archive).map_err(|error| in_layer(number, error)),
                 Err(problem) => Err(LayerError::Image(problem)),
             };
@@ -389,53 +314,4 @@ impl Recipe for OciImage {
         let epoch = created.map_or(earliest, |created| created.max(earliest));
         ImageBuilder::new().timestamps(Timestamps::ClampTo(epoch))
     }
-}
-
-impl OciImage {
-    /// Opens the archive of a layer.
-    fn open_layer(&self, layer: &Layer) -> Result<impl std::io::Read, ImageProblem> {
-        let unreadable = |error: std::io::Error| {
-            let inside = ImageProblem::inside(&error);
-            inside
-                .unwrap_or_else(|| ImageProblem::Source(format!("a layer cannot be read: {error}")))
-        };
-        let archive = match &layer.place {
-            Place::Blob {
-                digest,
-                size,
-                compression,
-            } => compression.reader(self.blobs.open(*digest, *size)?),
-            Place::File(name) => {
-                let file = self.blobs.open_file(Path::new(name)).map_err(unreadable)?;
-                let file = file.ok_or_else(|| ImageProblem::MissingBlob(name.clone()))?;
-                let mut file = std::io::BufReader::new(file);
-                let compression = Compression::detect(&mut file).map_err(unreadable)?;
-                compression.reader(file)
-            }
-        };
-        let archive = archive.map_err(unreadable)?;
-        Ok(Verified::new(archive, layer.unpacked, None))
-    }
-}
-
-/// Why a layer is not added.
-enum LayerError {
-    Image(ImageProblem),
-    /// It has nothing to do with the image.
-    Host(Error),
-}
-
-fn in_layer(number: usize, error: Error) -> LayerError {
-    let reason = match &error {
-        Error::ArchiveUnreadable { source } => match ImageProblem::inside(source) {
-            Some(problem) => return LayerError::Image(problem),
-            None => source.to_string(),
-        },
-        Error::Archive { .. } | Error::Path { .. } => error.to_string(),
-        _ => return LayerError::Host(error),
-    };
-    LayerError::Image(ImageProblem::Layer {
-        number: number + 1,
-        reason,
-    })
 }

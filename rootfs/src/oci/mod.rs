@@ -7,7 +7,10 @@
 mod blobs;
 mod compression;
 mod defaults;
+mod descriptor;
+mod docker_archive;
 mod image;
+mod layer;
 mod layered_tree;
 mod linked_tree;
 mod problem;
@@ -16,6 +19,8 @@ mod tar_index;
 mod verified;
 
 pub use defaults::Defaults;
+#[cfg(feature = "registry")]
+pub(crate) use descriptor::{choose, digest_of, is_index, is_manifest, parse};
 pub use image::OciImage;
 pub use problem::ImageProblem;
 pub use source::ImageSource;

@@ -82,6 +82,9 @@ pub enum ImageProblem {
         /// What is wrong.
         reason: String,
     },
+    /// A registry does not give it.
+    #[error("{0}")]
+    Registry(String),
     /// A layer is to be fetched from elsewhere.
     #[error("it has a layer that its vendor does not allow to distribute")]
     ForeignLayer,

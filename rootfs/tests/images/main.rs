@@ -4,11 +4,16 @@
 
 mod archive;
 mod base;
+#[cfg(feature = "registry")]
+#[path = "../container_registry/mod.rs"]
+mod container_registry;
 mod debian;
 mod failure;
 mod fidelity;
 mod hostile_oci;
 mod inspect;
 mod oci;
+#[cfg(feature = "registry")]
+mod registry;
 mod reproducible;
 mod unprivileged;

@@ -9,12 +9,12 @@ use std::process::Command;
 
 use tempfile::TempDir;
 use vmcell_rootfs::oci::{ImageProblem, ImageSource, OciImage};
-use vmcell_rootfs::{Cache, Content, Error, Kind, Ownership, Recipe as _, Tree};
+use vmcell_rootfs::{Content, Error, Kind, Ownership, Recipe as _, Size, Tree};
 
-use crate::inspect::Inspect;
+use crate::inspect::{Inspect, assert_identical};
 
 /// A folder with a layout of OCI, in which `umoci` makes images.
-struct Layout(TempDir);
+pub(crate) struct Layout(TempDir);
 
 impl Layout {
     fn new() -> Self {
@@ -28,7 +28,7 @@ impl Layout {
         self.0.path().join(name)
     }
 
-    fn run(&self, program: &str, arguments: &[&str]) {
+    pub(crate) fn run(&self, program: &str, arguments: &[&str]) {
         let output = Command::new(program)
             .args(arguments)
             .current_dir(self.0.path())
@@ -43,7 +43,7 @@ impl Layout {
     }
 
     /// Adds a layer to an image, with what a function changes in its tree.
-    fn layer(&self, from: &str, to: &str, change: impl FnOnce(&Path)) {
+    pub(crate) fn layer(&self, from: &str, to: &str, change: impl FnOnce(&Path)) {
         let bundle = format!("bundle-{to}");
         self.unpack(from, &bundle);
         change(&self.path(&bundle).join("rootfs"));
@@ -63,7 +63,7 @@ impl Layout {
     }
 
     /// Three layers: the second removes, replaces and links, the third only adds.
-    fn with_layers() -> Self {
+    pub(crate) fn with_layers() -> Self {
         let layout = Self::new();
         layout.layer("empty", "one", |root| {
             fs::create_dir_all(root.join("usr/lib/deep")).unwrap();
@@ -115,7 +115,7 @@ impl Layout {
         layout
     }
 
-    fn open(&self, text: &str) -> Result<OciImage, Error> {
+    pub(crate) fn open(&self, text: &str) -> Result<OciImage, Error> {
         let (kind, path) = text.split_once(':').unwrap();
         let text = format!("{kind}:{}", self.path(path).display());
         OciImage::open(&ImageSource::parse(OsStr::new(&text)).unwrap())
@@ -123,7 +123,7 @@ impl Layout {
 }
 
 /// What a tree has, in a form in which two can be compared.
-fn describe(tree: &Tree) -> BTreeMap<PathBuf, String> {
+pub(crate) fn describe(tree: &Tree) -> BTreeMap<PathBuf, String> {
     // A file with several names is that of the first, whichever the tree has chosen.
     let mut first = BTreeMap::new();
     for (path, node) in tree.iter() {
@@ -202,20 +202,18 @@ fn the_same_image_gives_the_same_disk_however_it_is_packed() {
     ] {
         layout.run("skopeo", arguments);
     }
-    let cache = Cache::at(layout.path("cache"));
+    let build = |image: &OciImage, name: &str| {
+        let builder = image.image_builder().size(Size::Fit { headroom: 0 });
+        let disk = builder.build(&image.tree().unwrap(), layout.path(name));
+        disk.unwrap().path
+    };
     let first = layout.open("oci:image:three").unwrap();
-    let disk = cache.image(&first).unwrap();
-    Inspect(disk.path.clone()).assert_clean();
+    let disk = build(&first, "first.ext4");
+    Inspect(disk.clone()).assert_clean();
     for source in ["oci-archive:oci.tar", "docker-archive:docker.tar"] {
         let image = layout.open(source).unwrap();
         assert_eq!(image.id(), first.id(), "{source}");
-        assert_eq!(
-            describe(&image.tree().unwrap()),
-            describe(&first.tree().unwrap())
-        );
-        let again = Cache::at(layout.path(&source.replace(':', "-")));
-        let again = again.image(&image).unwrap();
-        crate::inspect::assert_identical(&disk.path, &again.path);
+        assert_identical(&disk, &build(&image, "again.ext4"));
     }
     let named = layout
         .open("docker-archive:docker.tar:docker.io/some/name:tag")

@@ -1,5 +1,7 @@
 //! `vmcell env`, and VMs that boot images of containers.
 
+mod registry;
+
 use std::{fs, os::unix::fs::symlink, path::Path, process::Command};
 
 use serde_json::Value;

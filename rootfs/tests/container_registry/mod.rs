@@ -1,0 +1,65 @@
+//! A real registry of images, Debian's `docker-registry`, on this machine.
+
+use std::{
+    fs,
+    net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},
+    process::{Child, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use tempfile::TempDir;
+
+/// A registry that ends with this.
+pub(crate) struct Registry {
+    program: Child,
+    pub(crate) address: SocketAddr,
+    _folder: TempDir,
+}
+
+impl Registry {
+    /// Starts one that serves everybody, or only those of a file of `htpasswd`.
+    pub(crate) fn start(users: Option<&str>) -> Self {
+        let folder = TempDir::new().unwrap();
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        drop(listener);
+        let path = |name: &str| folder.path().join(name);
+        let mut config = format!(
+            "version: 0.1\nstorage:\n  filesystem:\n    rootdirectory: {}\nhttp:\n  addr: {address}\n",
+            path("storage").display()
+        );
+        if let Some(users) = users {
+            fs::write(path("users"), users).unwrap();
+            config += &format!(
+                "auth:\n  htpasswd:\n    realm: test\n    path: {}\n",
+                path("users").display()
+            );
+        }
+        fs::write(path("config.yml"), config).unwrap();
+        let program = Command::new("docker-registry")
+            .arg("serve")
+            .arg(path("config.yml"))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("`make vsock` installs what the tests need, docker-registry, too");
+        let until = Instant::now() + Duration::from_secs(60);
+        while TcpStream::connect(address).is_err() {
+            assert!(Instant::now() < until, "the registry does not listen");
+            thread::yield_now();
+        }
+        Self {
+            program,
+            address,
+            _folder: folder,
+        }
+    }
+}
+
+impl Drop for Registry {
+    fn drop(&mut self) {
+        let _ = self.program.kill();
+        let _ = self.program.wait();
+    }
+}
