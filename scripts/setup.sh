@@ -79,7 +79,6 @@ find_missing() {
     [ "${1:-}" != test ] || need python3-pip has_pip
     [ "${1:-}" != test ] || need umoci have umoci
     [ "${1:-}" != test ] || need skopeo have skopeo
-    [ "${1:-}" != test ] || need docker-registry have docker-registry
     # For libFuzzer, which is written in C++.
     [ "${1:-}" != fuzz ] || need g++ have g++
 }
@@ -169,6 +168,27 @@ add_mcp_client() {
     fi
 }
 
+# A registry of images, for tests. Its package is only unpacked: to install it would start a service.
+add_docker_registry() {
+    if have docker-registry || [ -e "$cache/tools/bin/docker-registry" ]; then
+        return
+    fi
+    say "fetching docker-registry"
+    local folder
+    folder=$(mktemp -d)
+    if (cd "$folder" && fetch_package docker-registry && dpkg-deb --extract docker-registry_*.deb .); then
+        install -D "$folder/usr/bin/docker-registry" "$cache/tools/bin/docker-registry"
+    else
+        say "failed; tests of registries need it"
+    fi
+    rm -rf "$folder"
+}
+
+fetch_package() {
+    local fetch=(apt-get -qq -o APT::Sandbox::User=root download "$1")
+    "${fetch[@]}" 2>/dev/null || { apt_get update && "${fetch[@]}"; }
+}
+
 add_cargo_fuzz() {
     have cargo-fuzz || cargo install --quiet --locked cargo-fuzz
 }
@@ -186,5 +206,6 @@ add_musl
 add_rust_components
 [ "${1:-}" != test ] || add_vhost_device_vsock
 [ "${1:-}" != test ] || add_mcp_client
+[ "${1:-}" != test ] || add_docker_registry
 [ "${1:-}" != fuzz ] || add_cargo_fuzz
 [ "${1:-}" != deny ] || add_cargo_deny

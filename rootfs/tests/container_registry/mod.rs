@@ -1,8 +1,9 @@
 //! A real registry of images, Debian's `docker-registry`, on this machine.
 
 use std::{
-    fs,
+    env, fs,
     net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},
+    path::PathBuf,
     process::{Child, Command, Stdio},
     thread,
     time::{Duration, Instant},
@@ -37,13 +38,13 @@ impl Registry {
             );
         }
         fs::write(path("config.yml"), config).unwrap();
-        let program = Command::new("docker-registry")
+        let program = Command::new(program())
             .arg("serve")
             .arg(path("config.yml"))
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
-            .expect("`make vsock` installs what the tests need, docker-registry, too");
+            .expect("`make vsock` fetches what the tests need, docker-registry, too");
         let until = Instant::now() + Duration::from_secs(60);
         while TcpStream::connect(address).is_err() {
             assert!(Instant::now() < until, "the registry does not listen");
@@ -54,6 +55,17 @@ impl Registry {
             address,
             _folder: folder,
         }
+    }
+}
+
+/// The program, where `scripts/setup.sh` has put it, or an installed one.
+fn program() -> PathBuf {
+    let home = || env::home_dir().unwrap().join(".cache");
+    let cache = env::var_os("XDG_CACHE_HOME").map_or_else(home, PathBuf::from);
+    let fetched = cache.join("vmcell/tools/bin/docker-registry");
+    match fetched.exists() {
+        true => fetched,
+        false => "docker-registry".into(),
     }
 }
 
