@@ -71,7 +71,12 @@ impl Outputs {
     /// Reports on standard error that output is missing.
     pub(crate) async fn report_gap(&self, name: &str, bytes: u64) -> bool {
         let note = format!("vmcell: {bytes} bytes of {name} are no longer kept\n");
-        self.stderr.write(Chunk::Own(note)).await
+        self.note(note).await
+    }
+
+    /// Writes a line of our own to standard error.
+    pub(crate) async fn note(&self, line: String) -> bool {
+        self.stderr.write(Chunk::Own(line)).await
     }
 
     /// Waits until everything is written.

@@ -52,11 +52,11 @@ mod e2fsck;
 mod environment;
 mod error;
 mod image;
+mod kept_files;
 mod mke2fs;
 mod node;
 pub mod oci;
 mod progress;
-mod pulled_blobs;
 pub mod recipe;
 #[cfg(feature = "registry")]
 pub mod registry;

@@ -1,7 +1,14 @@
-use std::ffi::OsString;
+use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Args, Subcommand};
+use vmcell_cli::options::size;
 use vmcell_rootfs::registry::Reference;
+
+use crate::{
+    network_options::NetworkOptions,
+    size_options::SizeOptions,
+    start_options::{Variable, parse_variable},
+};
 
 #[derive(Debug, Args)]
 pub(crate) struct EnvArguments {
@@ -20,6 +27,8 @@ pub(super) enum EnvCommand {
     Import(ImportArguments),
     /// Make an environment from an image of a registry.
     Pull(PullArguments),
+    /// Make an environment from a Dockerfile, whose commands run in VMs.
+    Build(Box<BuildArguments>),
     /// Remove environments that were imported. Workspaces and templates that were made from
     /// them go on.
     #[command(visible_alias = "rm")]
@@ -35,6 +44,7 @@ impl EnvArguments {
             EnvCommand::List(arguments) => arguments.json,
             EnvCommand::Inspect(arguments) => arguments.json,
             EnvCommand::Import(arguments) => arguments.json,
+            EnvCommand::Build(arguments) => arguments.json,
             EnvCommand::Pull(arguments) => arguments.json,
             EnvCommand::Remove(arguments) => arguments.json,
             EnvCommand::Prune(arguments) => arguments.json,
@@ -102,6 +112,47 @@ pub(super) struct PullArguments {
     /// Ask this host in place of the registry.
     #[arg(long, value_name = "HOST[:PORT]")]
     pub(super) mirror: Option<String>,
+    /// Print JSON.
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+const BUILD_EXAMPLES: &str = "\
+Examples:
+  vmcell env build -f Dockerfile tool
+  vmcell env build -f images/tool.dockerfile --context . --allow deb.debian.org:80 tool
+  vmcell run tool";
+
+#[derive(Debug, Args)]
+#[command(after_help = BUILD_EXAMPLES)]
+pub(super) struct BuildArguments {
+    /// Name of the environment: lower-case letters, digits, `.`, `_` and `-`. One that has this
+    /// name already loses it.
+    #[arg(value_name = "NAME")]
+    pub(super) name: String,
+    /// The Dockerfile.
+    #[arg(long, short, value_name = "FILE", default_value = "Dockerfile")]
+    pub(super) file: PathBuf,
+    /// Folder whose files it can copy. Default: that of the Dockerfile.
+    #[arg(long, value_name = "DIR")]
+    pub(super) context: Option<PathBuf>,
+    /// Set the value of an ARG.
+    #[arg(long, value_name = "NAME=VALUE", value_parser = parse_variable)]
+    pub(super) build_arg: Vec<Variable>,
+    /// Build this stage, by its name or number, in place of the last one.
+    #[arg(long, value_name = "STAGE")]
+    pub(super) target: Option<String>,
+    /// Do all steps again, whether or not they were done before.
+    #[arg(long)]
+    pub(super) no_cache: bool,
+    /// Size of the disk in MiB, or with a suffix (m, g). Default: that of the image after FROM,
+    /// which has about 1 GiB of free space.
+    #[arg(long, value_name = "N", value_parser = size::parse_mib)]
+    pub(super) disk_mib: Option<u32>,
+    #[command(flatten)]
+    pub(super) size: SizeOptions,
+    #[command(flatten)]
+    pub(super) network: NetworkOptions,
     /// Print JSON.
     #[arg(long)]
     pub(super) json: bool,

@@ -21,7 +21,7 @@ pub(super) fn as_json(entry: &CatalogEntry, users: &ImageUsers) -> Value {
     let date = |time: Option<SystemTime>| time.map(|time| Date::of(time).rfc3339());
     let mut object = json!({
         "name": entry.name,
-        "kind": kind(entry),
+        "kind": entry.kind.name(),
         "source": entry.source,
         "digest": entry.digest,
         "path": null,
@@ -76,7 +76,7 @@ pub(super) fn properties(entry: &CatalogEntry, users: &ImageUsers) -> Vec<(&'sta
     let defaults = &entry.defaults;
     let mut properties = vec![
         ("name", entry.name.clone()),
-        ("kind", kind(entry).to_owned()),
+        ("kind", entry.kind.name().to_owned()),
         ("source", text(&entry.source)),
         ("digest", entry.digest.clone().unwrap_or(NONE.to_owned())),
     ];
@@ -122,13 +122,6 @@ pub(super) fn pruned_as_json(pruned: &Pruned) -> Value {
         object
     });
     json!({ "removed": images.collect::<Vec<_>>(), "bytes": pruned.bytes })
-}
-
-fn kind(entry: &CatalogEntry) -> &'static str {
-    match entry.is_recipe {
-        true => "recipe",
-        false => "imported",
-    }
 }
 
 fn age(time: Option<SystemTime>) -> String {

@@ -1,6 +1,7 @@
 //! `vmcell env`: the environments that VMs boot.
 
 mod arguments;
+mod build;
 mod import;
 mod info;
 mod inspect;
@@ -22,6 +23,7 @@ pub(crate) fn env(arguments: EnvArguments) -> anyhow::Result<u8> {
             EnvCommand::List(arguments) => list::list(&arguments).await,
             EnvCommand::Inspect(arguments) => inspect::inspect(&arguments).await,
             EnvCommand::Import(arguments) => import::import(arguments).await,
+            EnvCommand::Build(arguments) => build::build(arguments).await,
             EnvCommand::Pull(arguments) => pull::pull(arguments).await,
             EnvCommand::Remove(arguments) => remove::remove(arguments).await,
             EnvCommand::Prune(arguments) => prune::prune(&arguments).await,

@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use vmcell_rootfs::catalog::EnvironmentKind;
 
 use crate::{call::Call, environment, failure::Failure, hints::Hints, tool::Tool};
 
@@ -36,9 +37,10 @@ impl Tool for VmListEnvironments {
         let listed = environment::list().await?.into_iter().map(|entry| Listed {
             name: entry.name,
             // The source of others can be a path of the host.
-            description: match entry.is_recipe {
-                true => entry.source,
-                false => "Made from the image of a container".to_owned(),
+            description: match entry.kind {
+                EnvironmentKind::Recipe => entry.source,
+                EnvironmentKind::Built => "Built from a Dockerfile".to_owned(),
+                _ => "Made from the image of a container".to_owned(),
             },
             installed: entry.image.is_some(),
         });

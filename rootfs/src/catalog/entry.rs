@@ -9,8 +9,8 @@ use crate::oci::Defaults;
 pub struct CatalogEntry {
     /// Its name.
     pub name: String,
-    /// Whether it can be made again from its name alone, as recipes can.
-    pub is_recipe: bool,
+    /// How it is made.
+    pub kind: EnvironmentKind,
     /// Where it is from, or what is in it.
     pub source: String,
     /// The digest of what its disk image was made of, as `sha256:DIGITS`. Recipes have one when
@@ -20,6 +20,29 @@ pub struct CatalogEntry {
     pub image: Option<CatalogImage>,
     /// How programs run in it.
     pub defaults: Defaults,
+}
+
+/// How an environment is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EnvironmentKind {
+    /// By a recipe, and again when it is wanted.
+    Recipe,
+    /// From the image of a container.
+    Imported,
+    /// Step by step, on top of another.
+    Built,
+}
+
+impl EnvironmentKind {
+    /// Returns its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Recipe => "recipe",
+            Self::Imported => "imported",
+            Self::Built => "built",
+        }
+    }
 }
 
 /// The disk image of a [`CatalogEntry`].

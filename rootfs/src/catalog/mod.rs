@@ -1,4 +1,4 @@
-//! Environments by name: the recipes, and images of containers that were imported.
+//! Environments by name: the recipes, images of containers that were imported, and those that were built.
 //!
 //! ```no_run
 //! use vmcell_rootfs::{catalog::Catalog, oci::{ImageSource, OciImage}};
@@ -14,11 +14,13 @@
 //! # }
 //! ```
 
+mod built;
 mod entry;
 mod name;
 mod record;
 
-pub use entry::{CatalogEntry, CatalogImage};
+pub use built::{BuildLayers, BuiltImage};
+pub use entry::{CatalogEntry, CatalogImage, EnvironmentKind};
 pub use name::EnvironmentName;
 
 use std::collections::BTreeSet;
@@ -30,8 +32,8 @@ use std::time::{Duration, SystemTime};
 
 use record::{Record, Records, VERSION, seconds};
 
+use crate::kept_files::KeptFiles;
 use crate::oci::{Defaults, OciImage};
-use crate::pulled_blobs;
 use crate::superblock::Superblock;
 use crate::{Cache, Environment, Error, Progress};
 
@@ -48,7 +50,7 @@ pub struct Catalog {
 pub struct Pruned {
     /// The paths of the disk images.
     pub images: Vec<PathBuf>,
-    /// How much they took on the disk, with what was pulled for them.
+    /// How much they took on the disk, with what was pulled for them and the layers of builds.
     pub bytes: u64,
 }
 
@@ -80,6 +82,11 @@ impl Catalog {
             records: Records::at(cache.folder().join(RECORDS)),
             cache,
         }
+    }
+
+    /// Returns the cache.
+    pub fn cache(&self) -> &Cache {
+        &self.cache
     }
 
     /// Returns all environments: the recipes, then those that were imported.
@@ -120,9 +127,7 @@ impl Catalog {
         image: &OciImage,
         progress: impl FnMut(Progress),
     ) -> Result<CatalogEntry, Error> {
-        let name = EnvironmentName::parse(name).ok_or_else(|| Error::EnvironmentName {
-            name: name.to_owned(),
-        })?;
+        let name = EnvironmentName::check(name)?;
         let disk = self.cache.image_with(image, progress)?;
         let file_name = disk.path.file_name().unwrap_or_default();
         let record = Record {
@@ -136,6 +141,7 @@ impl Catalog {
                 .iter()
                 .map(ToString::to_string)
                 .collect(),
+            layers: Vec::new(),
             defaults: image.defaults().clone(),
         };
         self.records.put(&name, &record)?;
@@ -185,14 +191,15 @@ impl Catalog {
         self.remove_images(|found| *found == path, in_use)
     }
 
-    /// Removes disk images that nothing needs: no name, and no path of `in_use`.
+    /// Removes disk images that nothing needs: no name, and no path of `in_use`. While something
+    /// is built, nothing is removed.
     ///
     /// # Errors
     /// [`Error::Write`] if one cannot be removed.
     pub fn prune(&self, what: Prune, in_use: &[PathBuf]) -> Result<Pruned, Error> {
         let is_imported = |path: &Path| {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
-            name.starts_with("oci-")
+            name.starts_with("oci-") || name.starts_with(built::BUILT)
         };
         let current: Vec<_> = Environment::ALL
             .into_iter()
@@ -213,14 +220,20 @@ impl Catalog {
         is_wanted: impl Fn(&PathBuf) -> bool,
         in_use: &[PathBuf],
     ) -> Result<Pruned, Error> {
+        let folder = self.cache.folder();
         let _lock = self.cache.lock();
         let records = self.records.all()?;
         let named: BTreeSet<_> = records
             .iter()
-            .map(|(_, record)| self.cache.folder().join(&record.image))
+            .map(|(_, record)| folder.join(&record.image))
             .collect();
         let mut pruned = Pruned::default();
-        let entries = fs::read_dir(self.cache.folder()).into_iter().flatten();
+        let (blobs, layers) = (KeptFiles::blobs(folder), KeptFiles::layers(folder));
+        // A build may be about to go on from any image.
+        let Some(_no_builds) = layers.lock_for_pruning() else {
+            return Ok(pruned);
+        };
+        let entries = fs::read_dir(folder).into_iter().flatten();
         let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
         paths.sort();
         for path in paths {
@@ -237,8 +250,14 @@ impl Catalog {
             pruned.bytes += bytes;
             pruned.images.push(path);
         }
-        let blobs = records.iter().flat_map(|(_, record)| &record.blobs);
-        pruned.bytes += pulled_blobs::prune(self.cache.folder(), &blobs.cloned().collect())?;
+        let named = |of: fn(&Record) -> &Vec<String>| {
+            let names = records.iter().flat_map(|(_, record)| of(record));
+            names.cloned().collect()
+        };
+        pruned.bytes += layers.prune(&named(|record| &record.layers))?;
+        if let Some(_no_pulls) = blobs.lock_for_pruning() {
+            pruned.bytes += blobs.prune(&named(|record| &record.blobs))?;
+        }
         Ok(pruned)
     }
 
@@ -246,7 +265,7 @@ impl Catalog {
         let cached = recipe.cached(&self.cache).ok().flatten();
         CatalogEntry {
             name: recipe.name().to_owned(),
-            is_recipe: true,
+            kind: EnvironmentKind::Recipe,
             source: recipe.description().to_owned(),
             digest: cached
                 .as_ref()
@@ -261,7 +280,10 @@ impl Catalog {
         let made = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(record.made));
         CatalogEntry {
             name: name.to_string(),
-            is_recipe: false,
+            kind: match record.image.starts_with(built::BUILT) {
+                true => EnvironmentKind::Built,
+                false => EnvironmentKind::Imported,
+            },
             source: record.source,
             digest: Some(record.digest),
             image: image.map(|image| CatalogImage { made, ..image }),

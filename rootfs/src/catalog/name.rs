@@ -1,6 +1,6 @@
 use std::fmt;
 
-use crate::Environment;
+use crate::{Environment, Error};
 
 /// The longest name.
 const MAX: usize = 64;
@@ -32,6 +32,12 @@ impl EnvironmentName {
             && bytes.iter().all(is_name)
             && Environment::from_name(text).is_none();
         is_good.then(|| Self(text.to_owned()))
+    }
+
+    pub(super) fn check(text: &str) -> Result<Self, Error> {
+        Self::parse(text).ok_or_else(|| Error::EnvironmentName {
+            name: text.to_owned(),
+        })
     }
 
     /// Returns the text.

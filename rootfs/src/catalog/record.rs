@@ -25,6 +25,9 @@ pub(super) struct Record {
     /// The digests of what was pulled for it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) blobs: Vec<String>,
+    /// The names of the layers of its steps.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) layers: Vec<String>,
     #[serde(default)]
     pub(super) defaults: Defaults,
 }

@@ -6,8 +6,8 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::retry_on_intr;
 use sha2::{Digest as _, Sha256};
 
+use crate::kept_files::BLOBS;
 use crate::oci::ImageProblem;
-use crate::pulled_blobs::BLOBS;
 use crate::{Digest, Error};
 
 /// A folder with blobs by their digest. Any number of programs may use one; each blob is fetched

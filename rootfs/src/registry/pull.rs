@@ -11,8 +11,8 @@ use ureq::http::{StatusCode, header::CONTENT_TYPE};
 use super::Reference;
 use super::blob_store::{BlobStore, FetchError, Rest};
 use super::client::{Client, Wanted, body, cut_off, problem};
+use crate::kept_files::KeptFiles;
 use crate::oci::{ImageProblem, OciImage, choose, digest_of, is_index, is_manifest, parse};
-use crate::pulled_blobs;
 use crate::{Cache, Digest, Error};
 
 /// How images are pulled.
@@ -73,7 +73,7 @@ pub fn pull(
         reference,
     };
     // Nothing is pruned meanwhile.
-    let lock = pulled_blobs::lock(cache.folder())?;
+    let lock = KeptFiles::blobs(cache.folder()).lock()?;
     let pulled = puller.pull(progress).and_then(|root| {
         let image = OciImage::in_store(&reference.to_string(), cache.folder(), root, lock);
         image.map_err(FetchError::Image)

@@ -1,5 +1,6 @@
 //! `vmcell env`, and VMs that boot images of containers.
 
+mod build;
 mod registry;
 
 use std::{fs, os::unix::fs::symlink, path::Path, process::Command};
