@@ -35,7 +35,7 @@ pub(crate) fn demo(arguments: &DemoArguments) -> anyhow::Result<u8> {
         // Also printed where no VM can boot.
         findings.print(&mut io::stdout())?;
     }
-    let boot_disk = BootDisk::prepare(OsStr::new("base"), None)?;
+    let boot_disk = BootDisk::prepare(OsStr::new("base"), None, None)?;
     let result = block_on(async {
         let mut signals = Signals::new()?;
         tokio::select! {

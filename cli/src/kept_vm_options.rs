@@ -15,7 +15,9 @@ use crate::{
 /// The options of a new one.
 #[derive(Debug, Args)]
 pub(crate) struct NewOptions {
-    /// Environment to boot: `base`, `debian`, or the path of an ext4 image.
+    /// Environment to boot: a name of `vmcell env list`, the path of an ext4 image, or where the
+    /// image of a container is, as for `vmcell env import`. Commands have its user and its
+    /// variables.
     #[arg(value_name = "ENVIRONMENT", default_value = "base")]
     environment: OsString,
     #[command(flatten)]
@@ -33,8 +35,8 @@ impl NewOptions {
     ) -> anyhow::Result<NewWorkspace> {
         let variables = self.network.variables();
         let network = self.network.policy(false)?;
-        let image = environment::image(&self.environment)?;
-        let mut new = NewWorkspace::new(image)
+        let found = environment::find(&self.environment)?;
+        let mut new = NewWorkspace::new(found.image)
             .environment(self.environment.to_string_lossy())
             .vcpus(self.size.vcpu_count)
             .memory_mib(self.size.mem_mib)
@@ -42,8 +44,14 @@ impl NewOptions {
         if let Some(id) = id {
             new = new.id(id);
         }
-        for (name, value) in variables {
-            new = new.env(*name, *value);
+        for (name, value) in found.defaults.variables().chain(variables.iter().copied()) {
+            new = new.env(name, value);
+        }
+        if let Some(user) = found.defaults.user {
+            new = new.user(user);
+        }
+        if let Some(mib) = self.size.disk_mib {
+            new = new.disk_mib(mib);
         }
         if let Some(policy) = network {
             new = new.network(policy);

@@ -89,7 +89,7 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<u8> {
         pushes,
         time_to_live: ttl_seconds,
     };
-    let source = VmSource::prepare(&boot, disk, &source)?;
+    let source = VmSource::prepare(&boot, disk, size.disk_mib, &source)?;
     if detach && !background {
         // All that can be checked without a VM is, and the image is built.
         return background::start("run", |id| writeln!(io::stdout(), "{id}"));

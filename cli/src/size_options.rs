@@ -1,4 +1,4 @@
-//! Processors and memory of a new VM.
+//! Processors, memory and disk of a new VM.
 
 use clap::Args;
 use vmcell_cli::options::size;
@@ -11,4 +11,8 @@ pub(crate) struct SizeOptions {
     /// Memory of the VM in MiB, or with a suffix (m, g).
     #[arg(long, short, value_name = "N", default_value = "1024", value_parser = size::parse_mib)]
     pub(crate) mem_mib: u32,
+    /// Size of the disk in MiB, or with a suffix (m, g). Default: that of the
+    /// image, which is also the least.
+    #[arg(long, value_name = "N", value_parser = size::parse_mib)]
+    pub(crate) disk_mib: Option<u32>,
 }

@@ -94,7 +94,7 @@ impl StartSettings {
         self.user = self.user.take().or_else(|| defaults.user.clone());
         let directory = defaults.working_dir.as_ref();
         self.directory = self.directory.take().or(directory.map(Into::into));
-        let variables = defaults.env.iter().filter_map(|line| line.split_once('='));
+        let variables = defaults.variables();
         let variables = variables.map(|(name, value)| (name.into(), value.into()));
         // The last one counts.
         self.variables.splice(..0, variables);

@@ -22,7 +22,7 @@ pub(crate) struct SourceOptions {
     /// Start from the VM that was saved in FROM, the path of a snapshot or the
     /// name of a template, in place of ENVIRONMENT.
     #[arg(long, value_name = "FROM", conflicts_with_all = [
-        "environment", "disk", "warm", "vcpu_count", "mem_mib", "backend", "link",
+        "environment", "disk", "warm", "vcpu_count", "mem_mib", "disk_mib", "backend", "link",
         "allow_host_compat",
     ])]
     from: Option<OsString>,
@@ -54,12 +54,13 @@ impl VmSource {
     pub(crate) fn prepare(
         environment: &OsStr,
         disk: Option<PathBuf>,
+        disk_mib: Option<u32>,
         options: &SourceOptions,
     ) -> anyhow::Result<Self> {
         if let Some(from) = &options.from {
             return Self::saved(from, None);
         }
-        let disk = BootDisk::prepare(environment, disk)?;
+        let disk = BootDisk::prepare(environment, disk, disk_mib)?;
         Ok(match options.warm {
             true => Self::Warm(disk),
             false => Self::Boot(disk),

@@ -65,9 +65,7 @@ impl Settings {
 
     /// Returns the value of a variable: ENV goes before ARG.
     fn variable(&self, name: &str) -> Option<String> {
-        let variables = self.defaults.env.iter();
-        let mut pairs = variables.filter_map(|line| line.split_once('='));
-        let set = pairs.find(|(known, _)| *known == name);
+        let set = self.defaults.variables().find(|(known, _)| *known == name);
         let set = set.map(|(_, value)| value.to_owned());
         set.or_else(|| self.arguments.get(name).cloned())
     }
@@ -85,8 +83,7 @@ impl Settings {
     pub(crate) fn variables(&self) -> Vec<(String, String)> {
         let arguments = self.arguments.iter();
         let arguments = arguments.map(|(name, value)| (name.clone(), value.clone()));
-        let set = self.defaults.env.iter();
-        let set = set.filter_map(|line| line.split_once('='));
+        let set = self.defaults.variables();
         let set = set.map(|(name, value)| (name.to_owned(), value.to_owned()));
         // The last one counts.
         arguments.chain(set).collect()

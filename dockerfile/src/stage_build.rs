@@ -321,7 +321,10 @@ impl<'a> StageBuild<'a> {
         let base = &self.disk.base;
         let least_size = u64::from(self.plan.options.disk_mib) << 20;
         let layer = self.layers.begin(&self.disk.path, base, least_size)?;
-        let builder = (self.plan.options.configure)(Vm::builder());
+        let mut builder = (self.plan.options.configure)(Vm::builder());
+        if self.plan.options.disk_mib > 0 {
+            builder = builder.disk_mib(self.plan.options.disk_mib);
+        }
         let backing = self.layers.folders(base);
         let machine = Machine::start(builder, &layer, backing, &work, line).await?;
         let done = async {

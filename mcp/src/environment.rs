@@ -2,9 +2,11 @@
 
 use std::{path::PathBuf, sync::Arc};
 
+use vmcell::{Command, workspace::NewWorkspace};
 use vmcell_rootfs::{
     Error,
     catalog::{Catalog, CatalogEntry},
+    oci::Defaults,
 };
 
 use crate::{failure::Failure, progress::Progress};
@@ -17,9 +19,41 @@ pub(crate) async fn list() -> Result<Vec<CatalogEntry>, Failure> {
     on_thread(|| Catalog::user()?.list()).await
 }
 
-/// Returns the image of an environment, which is built if it does not exist. A model names
-/// environments and not files.
-pub(crate) async fn image(name: &str, progress: Arc<Progress>) -> Result<PathBuf, Failure> {
+/// An environment that a VM can boot.
+pub(crate) struct FoundEnvironment {
+    pub(crate) image: PathBuf,
+    defaults: Defaults,
+}
+
+impl FoundEnvironment {
+    /// Runs a command as the environment says.
+    pub(crate) fn apply_to(&self, mut command: Command) -> Command {
+        command = command.envs(self.defaults.variables());
+        if let Some(user) = &self.defaults.user {
+            command = command.user(user);
+        }
+        match &self.defaults.working_dir {
+            Some(directory) => command.current_dir(directory),
+            None => command,
+        }
+    }
+
+    /// Returns a workspace whose commands have the user and the variables of the environment.
+    pub(crate) fn new_workspace(&self, name: &str) -> NewWorkspace {
+        let mut new = NewWorkspace::new(&self.image).environment(name);
+        for (name, value) in self.defaults.variables() {
+            new = new.env(name, value);
+        }
+        match &self.defaults.user {
+            Some(user) => new.user(user),
+            None => new,
+        }
+    }
+}
+
+/// Finds an environment. Its image is built if it does not exist. A model names environments and
+/// not files.
+pub(crate) async fn find(name: &str, progress: Arc<Progress>) -> Result<FoundEnvironment, Failure> {
     let wanted = name.to_owned();
     let building = move || {
         Catalog::user()?.image(&wanted, |step| {
@@ -30,8 +64,8 @@ pub(crate) async fn image(name: &str, progress: Arc<Progress>) -> Result<PathBuf
             ));
         })
     };
-    if let Some((image, _)) = on_thread(building).await? {
-        return Ok(image);
+    if let Some((image, defaults)) = on_thread(building).await? {
+        return Ok(FoundEnvironment { image, defaults });
     }
     let message = format!("there is no environment {name:?}");
     let names: Vec<_> = list().await?.into_iter().map(|entry| entry.name).collect();

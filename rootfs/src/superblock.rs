@@ -24,7 +24,8 @@ pub(crate) struct Superblock {
 }
 
 impl Superblock {
-    /// Reads the superblock of a file; `None` if it has none or its length does not match.
+    /// Reads the superblock of a file; `None` if it has none, or if it is cut off. One that
+    /// was grown can be a part of a block group shorter than its disk.
     pub(crate) fn read(path: &Path) -> io::Result<Option<Self>> {
         let file = File::open(path)?;
         let mut bytes = [0; LENGTH];
@@ -34,7 +35,7 @@ impl Superblock {
         }
         let superblock = Self::parse(&bytes);
         let length = file.metadata()?.len();
-        Ok(superblock.filter(|superblock| superblock.bytes == length))
+        Ok(superblock.filter(|superblock| superblock.bytes <= length))
     }
 
     fn parse(bytes: &[u8; LENGTH]) -> Option<Self> {

@@ -1,7 +1,6 @@
 use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Args, Subcommand};
-use vmcell_cli::options::size;
 use vmcell_rootfs::registry::Reference;
 
 use crate::{
@@ -145,10 +144,6 @@ pub(super) struct BuildArguments {
     /// Do all steps again, whether or not they were done before.
     #[arg(long)]
     pub(super) no_cache: bool,
-    /// Size of the disk in MiB, or with a suffix (m, g). Default: that of the image after FROM,
-    /// which has about 1 GiB of free space.
-    #[arg(long, value_name = "N", value_parser = size::parse_mib)]
-    pub(super) disk_mib: Option<u32>,
     #[command(flatten)]
     pub(super) size: SizeOptions,
     #[command(flatten)]

@@ -48,11 +48,11 @@ fn plan(arguments: BuildArguments) -> anyhow::Result<Plan> {
     if let Some(target) = arguments.target {
         build = build.target(target);
     }
-    if let Some(mib) = arguments.disk_mib {
+    let size = arguments.size;
+    if let Some(mib) = size.disk_mib {
         build = build.disk_mib(mib);
     }
     let network = arguments.network.policy(false)?;
-    let size = arguments.size;
     let build = build.vm(move |vm| {
         let vm = vm.vcpus(size.vcpu_count).memory_mib(size.mem_mib);
         match &network {

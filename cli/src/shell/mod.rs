@@ -23,8 +23,10 @@ use vmcell::{
     terminal::{Terminal, TerminalOptions},
 };
 use vmcell_cli::signals::Signals;
+use vmcell_rootfs::oci::Defaults;
 
 use crate::{
+    environment,
     exit_code::{TERMINAL_GONE, of_exit},
     failure::report,
     files::{Pushes, WORKSPACE},
@@ -57,6 +59,12 @@ pub(crate) fn shell(arguments: ShellArguments) -> anyhow::Result<u8> {
     let pushes = Pushes::check(push)?;
     if !pushes.is_empty() {
         program.set_default_directory(WORKSPACE);
+    }
+    let mut boot = environment;
+    if vm.is_none() && !source.is_saved() {
+        let found = environment::find(&boot)?;
+        program.set_defaults(&found.defaults);
+        boot = found.image.into();
     }
     let secrets = std::mem::take(&mut program.secrets);
     let mut options = program.into_options(network.variables());
@@ -92,7 +100,7 @@ pub(crate) fn shell(arguments: ShellArguments) -> anyhow::Result<u8> {
         pushes,
         time_to_live: None,
     };
-    let source = VmSource::prepare(&environment, disk, &source)?;
+    let source = VmSource::prepare(&boot, disk, None, &source)?;
     block_on(request.run_in_new_vm(NewVm { source, options }))
 }
 
@@ -135,6 +143,19 @@ impl ProgramOptions {
     /// Sets the working directory, unless the user has chosen one.
     fn set_default_directory(&mut self, directory: &str) {
         self.cwd.get_or_insert_with(|| directory.into());
+    }
+
+    /// Sets what the user has not chosen.
+    fn set_defaults(&mut self, defaults: &Defaults) {
+        self.user = self.user.take().or_else(|| defaults.user.clone());
+        let directory = defaults.working_dir.as_ref();
+        self.cwd = self.cwd.take().or(directory.map(Into::into));
+        let variables = defaults.variables().map(|(name, value)| Variable {
+            name: name.to_owned(),
+            value: value.to_owned(),
+        });
+        // The last one counts.
+        self.variables.splice(..0, variables);
     }
 
     /// Returns the options of a terminal whose program has these environment variables,

@@ -87,6 +87,10 @@ pub(super) fn make(arguments: MakeArguments) -> anyhow::Result<u8> {
         .image(image)
         .vcpus(size.vcpu_count)
         .memory_mib(size.mem_mib);
+    let vm = match size.disk_mib {
+        Some(mib) => vm.disk_mib(mib),
+        None => vm,
+    };
     let vm = match network.policy(false)? {
         Some(policy) => vm.network(policy),
         None => vm,

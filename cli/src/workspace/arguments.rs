@@ -1,7 +1,6 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use vmcell_cli::options::size;
 
 use super::{
     copy::{ExportArguments, SyncArguments},
@@ -128,10 +127,6 @@ pub(super) struct CreateArguments {
     pub(super) warm: bool,
     #[command(flatten)]
     pub(super) options: NewOptions,
-    /// Size of the disk in MiB, or with a suffix (m, g). Default: that of the
-    /// image, which is also the least.
-    #[arg(long, value_name = "N", value_parser = size::parse_mib)]
-    pub(super) disk_mib: Option<u32>,
     /// User and group that commands run as, unless they have another, by name
     /// or number. /workspace belongs to them. Default: root.
     #[arg(long, value_name = "USER[:GROUP]")]

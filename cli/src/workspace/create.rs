@@ -34,9 +34,6 @@ fn new_workspace(arguments: CreateArguments) -> anyhow::Result<NewWorkspace> {
         .prepare(arguments.id, arguments.ttl_seconds)?;
     let idle = Duration::from_secs(arguments.idle_seconds);
     let mut new = new.warm(arguments.warm).pause_when_idle(idle);
-    if let Some(mib) = arguments.disk_mib {
-        new = new.disk_mib(mib);
-    }
     if let Some(name) = arguments.name {
         new = new.name(name);
     }

@@ -78,13 +78,14 @@ in several steps use workspace_create.";
         let limits = Limits::new(input.timeout_seconds, input.max_output_bytes)?;
         check_size(input.vcpu_count, input.mem_mib)?;
         let command = limits.apply_to(input.command.into_command()?);
-        let image = environment::image(&input.environment, call.progress.clone()).await?;
+        let found = environment::find(&input.environment, call.progress.clone()).await?;
+        let command = found.apply_to(command);
         let policy = match input.network {
             true => PolicyName::Egress.policy(),
             false => PolicyName::Off.policy(),
         };
         let mut vm = Vm::builder()
-            .image(image)
+            .image(found.image)
             .vcpus(input.vcpu_count)
             .memory_mib(input.mem_mib)
             .network(policy);

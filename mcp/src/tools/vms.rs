@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use vmcell::{
     Error,
     network::{NetworkEvent, NetworkStatus, Verdict},
-    workspace::{NewWorkspace, Workspace, WorkspaceError, WorkspaceInfo, WorkspaceState},
+    workspace::{Workspace, WorkspaceError, WorkspaceInfo, WorkspaceState},
 };
 
 use super::{
@@ -115,9 +115,9 @@ and deletes it. vm_run does all of that in one call.";
 
     async fn run(call: Call, input: CreateInput) -> Result<VmInfo, Failure> {
         check_size(input.vcpu_count, input.mem_mib)?;
-        let image = environment::image(&input.environment, call.progress.clone()).await?;
-        let mut new = NewWorkspace::new(image)
-            .environment(&input.environment)
+        let found = environment::find(&input.environment, call.progress.clone()).await?;
+        let mut new = found
+            .new_workspace(&input.environment)
             .vcpus(input.vcpu_count)
             .memory_mib(input.mem_mib)
             .lifetime(Duration::from_secs(input.ttl_seconds));

@@ -195,9 +195,9 @@ delete it with workspace_delete.";
             .transpose()?;
         let secrets = input.secrets.into_iter().map(|secret| secret.load(&call));
         let secrets = secrets.collect::<Result<Vec<_>, _>>()?;
-        let image = environment::image(&input.environment, call.progress.clone()).await?;
-        let mut new = NewWorkspace::new(image)
-            .environment(&input.environment)
+        let found = environment::find(&input.environment, call.progress.clone()).await?;
+        let mut new = found
+            .new_workspace(&input.environment)
             .vcpus(input.vcpu_count)
             .memory_mib(input.mem_mib)
             .lifetime(Duration::from_secs(input.ttl_seconds))

@@ -52,6 +52,11 @@ impl Defaults {
         }
     }
 
+    /// Returns the environment variables: names and values.
+    pub fn variables(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.env.iter().filter_map(|line| line.split_once('='))
+    }
+
     /// Returns the program and its arguments: these, or the default ones.
     pub fn command_line(&self, command: &[String]) -> Vec<String> {
         let arguments = match command.is_empty() {

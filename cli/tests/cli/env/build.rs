@@ -289,15 +289,68 @@ fn pack(folder: &Path, name: &str) {
 }
 
 #[test]
-fn the_disk_of_a_build_can_be_larger() {
+fn disks_can_be_larger() {
     let store = Store::new();
+    let larger = "df -m / | awk 'END { print ($2 > 3500) }'";
     store.write(
         "context/Dockerfile",
-        "FROM base\nRUN true\nCMD df -m / | awk 'END { print ($2 > 3500) }'\n",
+        format!("FROM base\nRUN true\nCMD {larger}\n"),
     );
     let built = store.build(["large", "--disk-mib", "4g"]);
     assert_eq!(built.stdout(), "large\n", "{built:?}");
     store.output("large").assert_printed("1\n");
+    let size = ["--mem-mib", "128", "--disk-mib", "4g"];
+    let run = |options: &[&str]| {
+        let arguments = ["run"].iter().chain(options).chain(&size);
+        let command = ["--", "sh", "-c", larger];
+        store.cli(arguments.chain(&command).copied()).finish()
+    };
+    run(&[]).assert_printed("1\n");
+    run(&["--disk", "kept.qcow2"]).assert_printed("1\n");
+    run(&["--disk", "kept.qcow2"]).assert_failed(125, "keeps its size: leave out --disk-mib");
+}
+
+#[test]
+fn workspaces_and_tools_run_commands_as_the_environment_says() {
+    let store = Store::new();
+    store.write(
+        "context/Dockerfile",
+        "FROM base\nENV WORD='from the image'\nUSER 12:34\nWORKDIR /somewhere\n",
+    );
+    let built = store.build(["said"]);
+    assert_eq!(built.stdout(), "said\n", "{built:?}");
+    let line = "echo $WORD; id -u";
+    let create = [
+        "workspace",
+        "create",
+        "said",
+        "--id",
+        "said",
+        "--mem-mib",
+        "128",
+    ];
+    let created = store.cli(create).finish();
+    assert!(created.status.success(), "{created:?}");
+    let exec = ["workspace", "exec", "said", "--", "sh", "-c", line];
+    let ran = store.cli(exec).finish();
+    store.cli(["workspace", "delete", "said"]).finish();
+    ran.assert_printed("from the image\n12\n");
+
+    let request = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}
+{"jsonrpc":"2.0","method":"notifications/initialized"}
+{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"vm_run","arguments":{"environment":"said","mem_mib":128,"command":"echo $WORD; id -u; pwd"}}}
+"#;
+    let mut server = store.cli(["mcp", "serve"]).start();
+    server.write(request.as_bytes());
+    server.line();
+    let answer: serde_json::Value = serde_json::from_str(&server.line()).unwrap();
+    let result = &answer["result"]["structuredContent"];
+    assert_eq!(
+        result["stdout"], "from the image\n12\n/somewhere\n",
+        "{answer}"
+    );
+    server.close_stdin();
+    server.finish();
 }
 
 #[test]
