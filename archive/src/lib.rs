@@ -31,7 +31,8 @@
 //!
 //! Archives that GNU tar and bsdtar extract are read, with these exceptions:
 //!
-//! - An archive must end with a block of zeros. Without it, it cannot be told
+//! - An archive must end with a block of zeros, unless the
+//!   [end is optional](ArchiveReader::with_optional_end). Without it, it cannot be told
 //!   from one that was truncated between two entries.
 //! - Extension headers are limited to 256 KiB for an entry, and maps of sparse
 //!   files to a million parts.

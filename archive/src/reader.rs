@@ -34,6 +34,8 @@ pub struct ArchiveReader<R> {
     left: u64,
     padding: u64,
     is_first: bool,
+    /// Whether an archive may end without a block of zeros.
+    end_is_optional: bool,
     /// Whether there was a header of POSIX's pax format.
     has_pax: bool,
 }
@@ -48,8 +50,19 @@ impl<R: Read> ArchiveReader<R> {
             left: 0,
             padding: 0,
             is_first: true,
+            end_is_optional: false,
             has_pax: false,
         }
+    }
+
+    /// Accepts an archive without the blocks of zeros at its end, and without what fills up the
+    /// last file's, as some programs write them. One
+    /// that was truncated between two entries looks the same: for archives that are compared
+    /// with a digest.
+    #[must_use]
+    pub fn with_optional_end(mut self) -> Self {
+        self.end_is_optional = true;
+        self
     }
 
     /// Advances to the next entry. Skips the unread rest of the current one.
@@ -157,7 +170,13 @@ impl<R: Read> ArchiveReader<R> {
 
     fn skip_rest(&mut self) -> Result<(), ArchiveError> {
         let count = self.left.saturating_add(self.padding);
-        if io::copy(&mut (&mut self.reader).take(count), &mut io::sink())? < count {
+        let skipped = io::copy(&mut (&mut self.reader).take(count), &mut io::sink())?;
+        // Writers that do not end an archive do not fill up its last block either.
+        let least = match self.end_is_optional {
+            true => self.left,
+            false => count,
+        };
+        if skipped < least {
             return Err(ArchiveError::Truncated);
         }
         (self.left, self.padding) = (0, 0);
@@ -166,7 +185,13 @@ impl<R: Read> ArchiveReader<R> {
 
     /// Reads a header. Returns false for a block of zeros.
     fn read_header(&mut self) -> Result<bool, ArchiveError> {
-        self.reader.read_exact(self.header.as_mut_bytes())?;
+        let mut block = (&mut self.reader).take(BLOCK as u64);
+        let length = io::copy(&mut block, &mut self.header.as_mut_bytes().as_mut_slice())?;
+        match length {
+            0 if self.end_is_optional => return Ok(false),
+            length if length < BLOCK as u64 => return Err(ArchiveError::Truncated),
+            _ => {}
+        }
         if self.header.as_bytes() == &[0; BLOCK] {
             return Ok(false);
         }

@@ -334,3 +334,31 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn only_an_optional_end_may_be_missing() {
+    let archive = [gnu(b"a", b'0', b"1"), gnu(b"b", b'0', b"23")].concat();
+    let names = |bytes: &[u8], is_optional: bool| {
+        let mut reader = ArchiveReader::new(bytes);
+        if is_optional {
+            reader = reader.with_optional_end();
+        }
+        let mut names = Vec::new();
+        while let Some(_entry) = reader.next_entry()? {
+            names.push(reader.name().to_vec());
+        }
+        Ok::<_, ArchiveError>(names)
+    };
+    let padded = archive.len();
+    // The whole last block, and its bytes alone.
+    for length in [padded, padded - 510] {
+        let bytes = &archive[..length];
+        assert_eq!(names(bytes, true).unwrap(), [b"a", b"b"]);
+        assert!(matches!(names(bytes, false), Err(ArchiveError::Truncated)));
+    }
+    // In a file, and in a header.
+    for length in [padded - 511, padded - 700] {
+        let cut = names(&archive[..length], true);
+        assert!(matches!(cut, Err(ArchiveError::Truncated)), "{length}");
+    }
+}

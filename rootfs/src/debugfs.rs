@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::process::Stdio;
 
-use crate::script::Script;
+use crate::script::{BATCH, Script};
 use crate::staging::Staging;
 use crate::{Error, Tools};
 
@@ -43,14 +43,13 @@ impl Debugfs<'_> {
         script: &Script,
         progress: &mut dyn FnMut(f32),
     ) -> Result<(), FillError> {
-        self.staging.write(Path::new("batch"), &script.batch)?;
         let total = (script.batch_commands + script.singles.len()).max(1) as f32;
         let mut done = 0;
         let mut report = || {
             done += 1;
             progress(done as f32 / total);
         };
-        self.run("-f", OsStr::new("batch"), &mut report)?;
+        self.run("-f", OsStr::new(BATCH), &mut report)?;
         for single in &script.singles {
             self.run("-R", OsStr::from_bytes(single), &mut || {})?;
             report();

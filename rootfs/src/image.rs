@@ -172,7 +172,7 @@ impl ImageBuilder {
         self.tools.version()?;
         let staging = Staging::new(tree)?;
         let script = Script::new(tree, &staging, self.timestamps)?;
-        let estimate = SpaceEstimate::of(tree, &staging);
+        let estimate = SpaceEstimate::of(tree);
         let layout = self.size.layout(&estimate)?;
         let (uuid, hash_seed) = uuid_and_hash_seed(&self.identity_digest());
 

@@ -39,6 +39,16 @@ pub enum Content {
     HostFile(PathBuf),
 }
 
+impl Content {
+    /// Returns its length in bytes; zero if it cannot be read.
+    pub(crate) fn length(&self) -> u64 {
+        match self {
+            Self::Bytes(bytes) => bytes.len() as u64,
+            Self::HostFile(path) => std::fs::metadata(path).map_or(0, |found| found.len()),
+        }
+    }
+}
+
 impl From<&str> for Content {
     fn from(text: &str) -> Self {
         Self::Bytes(text.as_bytes().to_vec())

@@ -1,4 +1,4 @@
-//! Generates the `debugfs` commands that fill an image. Does no I/O.
+//! Generates the `debugfs` commands that fill an image.
 //!
 //! `debugfs -f` reads one command per line. A double quote starts and ends a quoted word and is
 //! doubled inside one, so a name may contain any byte except line breaks, which would end the
@@ -12,6 +12,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
+use std::io::{self, BufWriter, Write};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
@@ -27,24 +28,38 @@ pub(crate) fn fits_on_a_line(text: &[u8]) -> bool {
     text.len() <= MAX_LINE && !text.iter().any(|byte| matches!(byte, b'\n' | b'\r'))
 }
 
-/// The commands that fill one image.
+/// The name of the file with the commands for `debugfs -f`.
+pub(crate) const BATCH: &str = "batch";
+
+/// The commands that fill one image: those of the batch, which were written to a file, and others.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Script {
-    /// Commands for one run of `debugfs -f`.
-    pub(crate) batch: Vec<u8>,
-    /// The number of commands in `batch`.
+    /// The number of commands in the batch.
     pub(crate) batch_commands: usize,
     /// Commands for one run of `debugfs -R` each, after the batch.
     pub(crate) singles: Vec<Vec<u8>>,
 }
 
 impl Script {
+    /// Writes the batch into the folder of `staging`, and returns the rest.
     pub(crate) fn new(
         tree: &Tree,
         staging: &Staging,
         timestamps: Timestamps,
     ) -> Result<Self, Error> {
+        let batch = BufWriter::new(staging.create(Path::new(BATCH))?);
+        Self::write(tree, staging, timestamps, batch)
+    }
+
+    fn write(
+        tree: &Tree,
+        staging: &Staging,
+        timestamps: Timestamps,
+        batch: impl Write,
+    ) -> Result<Self, Error> {
         let mut writer = ScriptWriter {
+            batch,
+            written: Ok(()),
             staging,
             timestamps,
             stand_ins: StandIns::new(tree),
@@ -61,13 +76,10 @@ impl Script {
         for (path, node) in tree.iter().filter(|(_, node)| is_link(node)) {
             writer.entry(path, node);
         }
-        Ok(writer.finish())
-    }
-
-    fn push_line(&mut self, command: &[u8]) {
-        self.batch.extend_from_slice(command);
-        self.batch.push(b'\n');
-        self.batch_commands += 1;
+        writer.finish().map_err(|source| Error::Write {
+            path: staging.folder().join(BATCH),
+            source,
+        })
     }
 }
 
@@ -125,7 +137,10 @@ impl StandIns {
     }
 }
 
-struct ScriptWriter<'a> {
+struct ScriptWriter<'a, W> {
+    batch: W,
+    /// The first error, or none.
+    written: io::Result<()>,
     staging: &'a Staging,
     timestamps: Timestamps,
     stand_ins: StandIns,
@@ -137,14 +152,22 @@ struct ScriptWriter<'a> {
     script: Script,
 }
 
-impl ScriptWriter<'_> {
+impl<W: Write> ScriptWriter<'_, W> {
+    fn push_line(&mut self, command: &[u8]) {
+        if self.written.is_ok() {
+            let written = self.batch.write_all(command);
+            self.written = written.and_then(|()| self.batch.write_all(b"\n"));
+        }
+        self.script.batch_commands += 1;
+    }
+
     /// Creates one entry and sets its attributes.
     fn entry(&mut self, path: &Path, node: &Node) {
         let temporary = self.stand_ins.path(path);
         let (Some(parent), Some(name)) = (temporary.parent(), temporary.file_name()) else {
             // The root exists already, as inode 2.
             for command in self.attributes(path, node, b"<2>") {
-                self.script.push_line(&command);
+                self.push_line(&command);
             }
             return;
         };
@@ -178,7 +201,7 @@ impl ScriptWriter<'_> {
             .into_iter()
             .chain(self.attributes(path, node, &reference))
         {
-            self.script.push_line(&command);
+            self.push_line(&command);
         }
     }
 
@@ -196,8 +219,8 @@ impl ScriptWriter<'_> {
         Some(match &node.kind {
             Kind::Directory if path == Path::new(LOST_AND_FOUND) => return None,
             Kind::Directory => [b"mkdir ", &name[..]].concat(),
-            Kind::File(_) => {
-                let source = self.staging.source(path)?;
+            Kind::File(content) => {
+                let source = self.staging.source(path, content)?;
                 [
                     b"write ",
                     &quoted(source.as_os_str().as_bytes())[..],
@@ -272,18 +295,17 @@ impl ScriptWriter<'_> {
     fn change_directory(&mut self, to: &Path) {
         while !to.starts_with(&self.directory) {
             self.directory.pop();
-            self.script.push_line(b"cd ..");
+            self.push_line(b"cd ..");
         }
         let names: Vec<&OsStr> = to.iter().skip(self.directory.iter().count()).collect();
         for name in names {
             self.directory.push(name);
-            self.script
-                .push_line(&[b"cd ", &quoted(&[b"./", name.as_bytes()].concat())[..]].concat());
+            self.push_line(&[b"cd ", &quoted(&[b"./", name.as_bytes()].concat())[..]].concat());
         }
     }
 
     /// Renames entries from their stand-ins to their real names.
-    fn finish(mut self) -> Script {
+    fn finish(mut self) -> io::Result<Script> {
         for path in self.stand_ins.0.keys().rev() {
             let temporary = self.stand_ins.path(path);
             let (Some(parent), Some(name)) = (temporary.parent(), path.file_name()) else {
@@ -298,7 +320,9 @@ impl ScriptWriter<'_> {
                 .singles
                 .push([b"unlink ", &stand_in[..]].concat());
         }
-        self.script
+        self.written?;
+        self.batch.flush()?;
+        Ok(self.script)
     }
 }
 
@@ -325,8 +349,12 @@ mod tests {
     use crate::Owner;
     use proptest::prelude::*;
 
-    fn script(tree: &Tree) -> Script {
-        Script::new(tree, &Staging::new(tree).unwrap(), Timestamps::default()).unwrap()
+    /// Returns a script and its batch.
+    fn script(tree: &Tree) -> (Script, Vec<u8>) {
+        let staging = Staging::new(tree).unwrap();
+        let mut batch = Vec::new();
+        let script = Script::write(tree, &staging, Timestamps::default(), &mut batch).unwrap();
+        (script, batch)
     }
 
     fn text(bytes: &[u8]) -> &str {
@@ -359,8 +387,8 @@ cd ..
 cd ..
 symlink "z" "b/c"
 "#;
-        let script = script(&tree);
-        assert_eq!(text(&script.batch), expected.trim_start());
+        let (script, batch) = script(&tree);
+        assert_eq!(text(&batch), expected.trim_start());
         assert_eq!(script.batch_commands, 16);
         assert!(script.singles.is_empty());
     }
@@ -371,9 +399,9 @@ symlink "z" "b/c"
         tree.directory("/a\nrm x/b\r", 0o755).unwrap();
         tree.directory("/vmcell-stand-in-0", 0o755).unwrap();
         tree.symlink("/link", "two\nlines").unwrap();
-        let script = script(&tree);
+        let (script, batch) = script(&tree);
         let singles: Vec<&str> = script.singles.iter().map(|single| text(single)).collect();
-        assert!(!text(&script.batch).contains("rm x"));
+        assert!(!text(&batch).contains("rm x"));
         assert_eq!(
             singles,
             [
@@ -448,10 +476,10 @@ symlink "z" "b/c"
             for name in names.iter().filter(|name| !matches!(name.as_str(), "." | "..")) {
                 tree.directory(name, 0o755).unwrap();
             }
-            let script = script(&tree);
-            let lines = script.batch.iter().filter(|byte| **byte == b'\n').count();
+            let (script, batch) = script(&tree);
+            let lines = batch.iter().filter(|byte| **byte == b'\n').count();
             prop_assert_eq!(lines, script.batch_commands);
-            prop_assert!(!script.batch.contains(&b'\r'));
+            prop_assert!(!batch.contains(&b'\r'));
         }
     }
 }

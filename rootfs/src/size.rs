@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use crate::staging::Staging;
 use crate::{Error, Fingerprint, Kind, Tree};
 
 /// The block size. Fixed, because every guest has pages of 4096 bytes.
@@ -92,14 +91,14 @@ pub(crate) struct SpaceEstimate {
 }
 
 impl SpaceEstimate {
-    pub(crate) fn of(tree: &Tree, staging: &Staging) -> Self {
+    pub(crate) fn of(tree: &Tree) -> Self {
         let mut estimate = Self::default();
         let mut directory_bytes: HashMap<&Path, u64> = HashMap::new();
         for (path, node) in tree.iter() {
             estimate.entries += 1;
             let blocks = match &node.kind {
-                Kind::File(_) => {
-                    let data = staging.length(path).div_ceil(BLOCK);
+                Kind::File(content) => {
+                    let data = content.length().div_ceil(BLOCK);
                     // Blocks of the extent tree, if the file is fragmented.
                     data + data / 256
                 }

@@ -20,14 +20,9 @@ const MAX_PATH_ON_A_LINE: usize = 2048;
 #[derive(Debug)]
 pub(crate) struct Staging {
     folder: ScratchFolder,
-    files: BTreeMap<PathBuf, Source>,
+    /// The names of contents in the folder. That of others is their path.
+    files: BTreeMap<PathBuf, PathBuf>,
     attributes: BTreeMap<(PathBuf, OsString), PathBuf>,
-}
-
-#[derive(Debug)]
-struct Source {
-    path: PathBuf,
-    length: u64,
 }
 
 impl Staging {
@@ -39,9 +34,10 @@ impl Staging {
             attributes: BTreeMap::new(),
         };
         for (path, node) in tree.iter() {
-            if let Kind::File(content) = &node.kind {
-                let source = staging.stage(content)?;
-                staging.files.insert(path.to_owned(), source);
+            if let Kind::File(content) = &node.kind
+                && let Some(name) = staging.stage(content)?
+            {
+                staging.files.insert(path.to_owned(), name);
             }
             for (name, value) in &node.xattrs {
                 let file = PathBuf::from(format!("attribute-{}", staging.attributes.len()));
@@ -59,20 +55,25 @@ impl Staging {
         self.folder.path()
     }
 
+    /// Creates a file in the folder.
+    pub(crate) fn create(&self, name: &Path) -> Result<File, Error> {
+        let path = self.folder.path().join(name);
+        File::create(&path).map_err(|source| Error::Write { path, source })
+    }
+
     /// Writes a file into the folder.
-    pub(crate) fn write(&self, name: &Path, bytes: &[u8]) -> Result<(), Error> {
+    fn write(&self, name: &Path, bytes: &[u8]) -> Result<(), Error> {
         let path = self.folder.path().join(name);
         fs::write(&path, bytes).map_err(|source| Error::Write { path, source })
     }
 
     /// Returns where the content of a file of the image is, relative to the folder.
-    pub(crate) fn source(&self, path: &Path) -> Option<&Path> {
-        self.files.get(path).map(|source| source.path.as_path())
-    }
-
-    /// Returns the length of that content.
-    pub(crate) fn length(&self, path: &Path) -> u64 {
-        self.files.get(path).map_or(0, |source| source.length)
+    pub(crate) fn source(&self, path: &Path, content: &Content) -> Option<PathBuf> {
+        match (self.files.get(path), content) {
+            (Some(name), _) => Some(name.clone()),
+            (None, Content::HostFile(path)) => std::path::absolute(path).ok(),
+            (None, Content::Bytes(_)) => None,
+        }
     }
 
     /// Returns where the value of an extended attribute is, relative to the folder.
@@ -82,15 +83,13 @@ impl Staging {
             .map(PathBuf::as_path)
     }
 
-    fn stage(&self, content: &Content) -> Result<Source, Error> {
+    /// Returns the name that a content has in the folder, if it needs one there.
+    fn stage(&self, content: &Content) -> Result<Option<PathBuf>, Error> {
         let name = PathBuf::from(format!("content-{}", self.files.len()));
         match content {
             Content::Bytes(bytes) => {
                 self.write(&name, bytes)?;
-                Ok(Source {
-                    path: name,
-                    length: bytes.len() as u64,
-                })
+                Ok(Some(name))
             }
             Content::HostFile(path) => {
                 let read_error = |source| Error::Read {
@@ -103,17 +102,13 @@ impl Staging {
                     return Err(read_error(std::io::ErrorKind::InvalidInput.into()));
                 }
                 File::open(&absolute).map_err(read_error)?;
-                let length = found.len();
                 let bytes = absolute.as_os_str().as_bytes();
                 if bytes.len() < MAX_PATH_ON_A_LINE && fits_on_a_line(bytes) {
-                    return Ok(Source {
-                        path: absolute,
-                        length,
-                    });
+                    return Ok(None);
                 }
                 let link = self.folder.path().join(&name);
                 symlink(&absolute, &link).map_err(|source| Error::Write { path: link, source })?;
-                Ok(Source { path: name, length })
+                Ok(Some(name))
             }
         }
     }

@@ -44,6 +44,12 @@ impl<'a, R: Read> Unpacker<'a, R> {
         }
     }
 
+    /// Accepts an archive without its end, if it is compared with a digest.
+    pub(crate) fn with_optional_end(mut self) -> Self {
+        self.reader = self.reader.with_optional_end();
+        self
+    }
+
     /// Returns the archive, of which all up to the next entry is read.
     pub(crate) fn archive(&mut self) -> &mut R {
         self.reader.get_mut()

@@ -23,6 +23,8 @@ const MAX_PADDING: u64 = 16 << 20;
 /// The tree of an image, from its layers.
 pub(super) struct LayeredTree {
     tree: LinkedTree,
+    /// Whether there is a layer.
+    has_layers: bool,
     contents: Contents,
 }
 
@@ -31,6 +33,7 @@ impl LayeredTree {
         let contents = Contents::new()?;
         Ok(Self {
             tree: LinkedTree::new(contents.tree(), contents.folder()),
+            has_layers: false,
             contents,
         })
     }
@@ -57,9 +60,10 @@ impl LayeredTree {
     pub(super) fn add(&mut self, archive: impl Read) -> Result<(), Error> {
         let mut layer = Layer {
             tree: &mut self.tree,
-            added: BTreeSet::new(),
+            added: self.has_layers.then(BTreeSet::new),
         };
-        let mut unpacker = Unpacker::new(archive, &mut self.contents);
+        self.has_layers = true;
+        let mut unpacker = Unpacker::new(archive, &mut self.contents).with_optional_end();
         while let Some(unpacked) = unpacker.next()? {
             layer.add(&mut unpacker, unpacked)?;
         }
@@ -77,8 +81,9 @@ impl LayeredTree {
 /// A layer that is being added.
 struct Layer<'a> {
     tree: &'a mut LinkedTree,
-    /// What it has added so far, which its whiteouts do not hide.
-    added: BTreeSet<PathBuf>,
+    /// What it has added so far, which its whiteouts do not hide. The lowest layer has nothing
+    /// to hide.
+    added: Option<BTreeSet<PathBuf>>,
 }
 
 impl Layer<'_> {
@@ -115,12 +120,17 @@ impl Layer<'_> {
         let tree = &self.tree;
         let node = unpacker.node(unpacked, |target| tree.hard_link_target(target))?;
         self.tree.insert(&path, node)?;
-        self.added.insert(path);
+        if let Some(added) = &mut self.added {
+            added.insert(path);
+        }
         Ok(())
     }
 
     /// Removes what lower layers have beneath a path, and there.
     fn hide(&mut self, top: &Path, also_top: bool) {
+        let Some(added) = &self.added else {
+            return;
+        };
         // Directories that what this layer has added is in.
         let mut needed = BTreeSet::new();
         let mut paths = self.tree.beneath(top);
@@ -129,7 +139,7 @@ impl Layer<'_> {
         }
         // What is in a directory comes before it.
         for path in paths.iter().rev() {
-            if self.added.contains(path) || needed.contains(path.as_path()) {
+            if added.contains(path) || needed.contains(path.as_path()) {
                 needed.extend(path.parent());
             } else {
                 self.tree.remove_one(path);

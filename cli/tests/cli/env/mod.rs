@@ -1,5 +1,6 @@
 //! `vmcell env`, and VMs that boot images of containers.
 
+mod booted_tree;
 mod build;
 mod registry;
 
