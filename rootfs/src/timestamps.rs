@@ -21,6 +21,8 @@ pub enum Timestamps {
     ClampTo(u32),
     /// All times are set to this epoch.
     AllAt(u32),
+    /// Times are kept to the second, up to 2038. Entries without one have this epoch.
+    Keep(u32),
 }
 
 impl Default for Timestamps {
@@ -36,7 +38,7 @@ impl Timestamps {
     /// Returns the epoch if it is valid. `E2FSPROGS_FAKE_TIME=0` means "not set", and for times
     /// after 2038 not all tools of e2fsprogs 1.47.0 write the upper bits.
     pub(crate) fn epoch(self) -> Result<u32, Error> {
-        let (Self::ClampTo(epoch) | Self::AllAt(epoch)) = self;
+        let (Self::ClampTo(epoch) | Self::AllAt(epoch) | Self::Keep(epoch)) = self;
         match i32::try_from(epoch) {
             Ok(1..) => Ok(epoch),
             _ => Err(Error::Epoch { epoch }),
@@ -45,17 +47,19 @@ impl Timestamps {
 
     /// Returns the modification time to set for an entry; `None` if it is the epoch.
     pub(crate) fn modified(self, entry: Option<i64>) -> Option<u32> {
-        let Self::ClampTo(epoch) = self else {
-            return None;
-        };
         let seconds = u32::try_from(entry?.max(0)).unwrap_or(u32::MAX);
-        (seconds < epoch).then_some(seconds)
+        match self {
+            Self::ClampTo(epoch) => (seconds < epoch).then_some(seconds),
+            Self::AllAt(_) => None,
+            Self::Keep(_) => Some(seconds.min(i32::MAX as u32)),
+        }
     }
 
     pub(crate) fn fingerprint(self, inputs: &mut Fingerprint) {
         let (kind, epoch) = match self {
             Self::ClampTo(epoch) => ("clamp to", epoch),
             Self::AllAt(epoch) => ("all at", epoch),
+            Self::Keep(epoch) => ("keep", epoch),
         };
         inputs
             .field("timestamps", kind)
@@ -76,6 +80,10 @@ mod tests {
         assert_eq!(clamp.modified(Some(-5)), Some(0));
         assert_eq!(clamp.modified(None), None);
         assert_eq!(Timestamps::AllAt(1000).modified(Some(1)), None);
+        let keep = Timestamps::Keep(1000);
+        assert_eq!(keep.modified(Some(2000)), Some(2000));
+        assert_eq!(keep.modified(Some(i64::MAX)), Some(i32::MAX as u32));
+        assert_eq!(keep.modified(None), None);
     }
 
     #[test]

@@ -305,13 +305,13 @@ impl Recipe for OciImage {
         Ok(tree.into_tree())
     }
 
-    /// Times of files are kept up to that at which the image was made.
+    /// Times of files are those of its layers.
     fn image_builder(&self) -> ImageBuilder {
         let created = self.created.map(OffsetDateTime::unix_timestamp);
         let created = created.and_then(|created| i32::try_from(created).ok());
         let created = created.and_then(|created| u32::try_from(created).ok());
         let earliest = Timestamps::DEFAULT_EPOCH;
         let epoch = created.map_or(earliest, |created| created.max(earliest));
-        ImageBuilder::new().timestamps(Timestamps::ClampTo(epoch))
+        ImageBuilder::new().timestamps(Timestamps::Keep(epoch))
     }
 }

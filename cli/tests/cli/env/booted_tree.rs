@@ -30,6 +30,7 @@ fn fill(root: &Path) {
         fs::set_permissions(path(name), fs::Permissions::from_mode(mode)).unwrap();
     };
     fs::create_dir_all(path("srv/sticky")).unwrap();
+    fs::create_dir(path("added")).unwrap();
     mode("srv/sticky", 0o1777);
     fs::write(path("srv/setuid"), "x").unwrap();
     mode("srv/setuid", 0o4755);
