@@ -1,4 +1,5 @@
 //! What is wrong in a Dockerfile is an error with its line, before anything is started.
+#![allow(clippy::unwrap_used)]
 
 use std::fs;
 

@@ -54,6 +54,10 @@ pub(crate) struct ShellArguments {
         conflicts_with = "vm"
     )]
     pub(super) mem_mib: u32,
+    /// Size of the disk of the new VM in MiB, or with a suffix (m, g). Default: that of the
+    /// image, which is also the least.
+    #[arg(long, value_name = "N", value_parser = size::parse_mib, conflicts_with = "vm")]
+    pub(super) disk_mib: Option<u32>,
     #[command(flatten)]
     pub(super) machine: MachineOptions,
     #[command(flatten)]

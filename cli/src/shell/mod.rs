@@ -48,6 +48,7 @@ pub(crate) fn shell(arguments: ShellArguments) -> anyhow::Result<u8> {
         id,
         vcpu_count,
         mem_mib,
+        disk_mib,
         machine,
         network,
         push,
@@ -100,7 +101,7 @@ pub(crate) fn shell(arguments: ShellArguments) -> anyhow::Result<u8> {
         pushes,
         time_to_live: None,
     };
-    let source = VmSource::prepare(&boot, disk, None, &source)?;
+    let source = VmSource::prepare(&boot, disk, disk_mib, &source)?;
     block_on(request.run_in_new_vm(NewVm { source, options }))
 }
 
