@@ -25,7 +25,7 @@ const ROUNDS: usize = 3;
 /// The larger image, and the one with more files.
 const LAYERS: usize = 10;
 const LARGE: [usize; 2] = [20_000_000, 8192];
-const MANY_FILES: [usize; 2] = [1_000_000, 100];
+const MANY_FILES: [usize; 2] = [2_500_000, 100];
 const MAX_MEMORY_KIB: u64 = 128 << 10;
 
 /// Makes this program import an image, and print how much memory it took at most.
@@ -64,7 +64,7 @@ fn main() -> Result<()> {
     let layout = folder.path().join("many");
     make_image(&layout, MANY_FILES)?;
     let (_, peak) = time_import(&layout)?;
-    show_memory("memory for an image of 100,000 files", peak);
+    show_memory("memory for an image of 250,000 files", peak);
     Ok(())
 }
 

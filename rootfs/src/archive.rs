@@ -50,7 +50,11 @@ impl Tree {
             }
             let path = unpacked.path.clone();
             let node = unpacker.node(unpacked, |target| tree.hard_link_target(target))?;
-            tree.insert(path, node)?;
+            tree.insert(&path, node)?;
+            if tree.is_too_heavy() {
+                let problem = ArchiveProblem::TooManyNames;
+                return Err(Error::Archive { path, problem });
+            }
         }
         Ok(tree)
     }

@@ -296,4 +296,9 @@ pub enum ArchiveProblem {
     /// The archive up to this entry exceeds the limits on entries or bytes.
     #[error("the archive exceeds 1000000 entries or 64 GiB: split it")]
     TooLarge,
+    /// The names of the archive up to this entry take too much memory.
+    #[error(
+        "the archive has too many files, or too long names: some 300000 fit into an image, split it"
+    )]
+    TooManyNames,
 }

@@ -1,14 +1,14 @@
 //! The contents of an image, as a tree of entries.
 
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::ops::Bound;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use crate::scratch::ScratchFolder;
+use crate::script::fits_on_a_line;
 use crate::{Content, Error, Kind, Node, Owner, PathProblem};
 
 /// `NAME_MAX` of ext4.
@@ -17,6 +17,14 @@ const NAME_MAX: usize = 255;
 const MAX_PATH: usize = 4095;
 /// The largest major or minor number that `mknod` of `debugfs` accepts.
 const MAX_DEVICE_NUMBER: u32 = 65535;
+/// What an image may take in memory while it is built: some 300,000 files with usual names.
+const MAX_WEIGHT: usize = 80 << 20;
+/// What a node takes, besides its names and attributes: measured.
+const NODE_WEIGHT: usize = 256;
+/// What an attribute takes, besides its texts.
+const ATTRIBUTE_WEIGHT: usize = 128;
+/// A name with a line break takes no memory to speak of, but programs of its own: see `script.rs`.
+const LINE_BREAK_WEIGHT: usize = 64 << 10;
 /// The directory that `mke2fs` creates.
 pub(crate) const LOST_AND_FOUND: &str = "lost+found";
 
@@ -44,15 +52,26 @@ pub(crate) const LOST_AND_FOUND: &str = "lost+found";
 pub struct Tree {
     /// Keyed by relative path; the root is the empty path. `Path` orders by components, so a
     /// directory comes right before everything in it.
-    nodes: BTreeMap<PathBuf, Node>,
+    nodes: BTreeMap<PathBuf, Box<Stored>>,
+    /// About how much memory the nodes take.
+    weight: usize,
+    /// The layer of a container's image that is being added.
+    layer: u32,
     /// The folder with contents read from an archive. It lives as long as the tree.
     _contents: Option<Arc<ScratchFolder>>,
+}
+
+/// A node, and the layer that it is from.
+#[derive(Clone, Debug)]
+struct Stored {
+    node: Node,
+    layer: u32,
 }
 
 /// Two trees are equal if their entries are.
 impl PartialEq for Tree {
     fn eq(&self, other: &Self) -> bool {
-        self.nodes == other.nodes
+        self.iter().eq(other.iter())
     }
 }
 
@@ -60,10 +79,14 @@ impl Eq for Tree {}
 
 impl Default for Tree {
     fn default() -> Self {
-        Self {
-            nodes: BTreeMap::from([(PathBuf::new(), Node::new(Kind::Directory, 0o755))]),
+        let mut tree = Self {
+            nodes: BTreeMap::new(),
+            weight: 0,
+            layer: 0,
             _contents: None,
-        }
+        };
+        tree.put(PathBuf::new(), Node::new(Kind::Directory, 0o755));
+        tree
     }
 }
 
@@ -106,15 +129,41 @@ impl Tree {
         let path = normalize(given).map_err(refuse)?;
         self.check(&path, &node).map_err(refuse)?;
         for parent in path.ancestors().skip(1) {
-            match self.nodes.entry(parent.to_owned()) {
-                Entry::Vacant(vacant) => {
-                    vacant.insert(Node::new(Kind::Directory, 0o755));
-                }
-                Entry::Occupied(_) => break,
+            if self.nodes.contains_key(parent) {
+                break;
             }
+            self.put(parent.to_owned(), Node::new(Kind::Directory, 0o755));
         }
-        self.nodes.insert(path, node);
+        self.put(path, node);
         Ok(())
+    }
+
+    fn put(&mut self, path: PathBuf, node: Node) {
+        self.weight += weight(&path, &node);
+        let layer = self.layer;
+        let replaced = self
+            .nodes
+            .insert(path.clone(), Box::new(Stored { node, layer }));
+        if let Some(replaced) = replaced {
+            self.weight = self.weight.saturating_sub(weight(&path, &replaced.node));
+        }
+    }
+
+    /// Begins a layer: see [`is_of_this_layer`](Self::is_of_this_layer).
+    pub(crate) fn begin_layer(&mut self) {
+        self.layer += 1;
+    }
+
+    /// Returns whether an entry was added since the layer began. The path is normal.
+    pub(crate) fn is_of_this_layer(&self, path: &Path) -> bool {
+        let found = self.nodes.get(path);
+        found.is_some_and(|stored| stored.layer == self.layer)
+    }
+
+    /// Returns whether it has so many or such long names that it takes too much memory, or that
+    /// an image of it would take too long.
+    pub(crate) fn is_too_heavy(&self) -> bool {
+        self.weight > MAX_WEIGHT
     }
 
     /// Adds an empty directory, or replaces the metadata of an existing one.
@@ -208,14 +257,14 @@ impl Tree {
             .nodes
             .range_mut(top.clone()..)
             .take_while(|(path, _)| path.starts_with(&top));
-        for (_, node) in beneath {
+        for (_, Stored { node, .. }) in beneath.map(|(path, stored)| (path, &mut **stored)) {
             node.owner = owner;
             if let Kind::HardLink(target) = &node.kind {
                 linked.extend(normalize(target).ok());
             }
         }
         for target in linked {
-            if let Some(node) = self.nodes.get_mut(&target) {
+            if let Some(node) = self.node_mut(&target) {
                 node.owner = owner;
             }
         }
@@ -244,10 +293,10 @@ impl Tree {
             problem,
         })?;
         for path in self.beneath(&top) {
-            self.nodes.remove(&path);
+            self.take(&path);
         }
         if !top.as_os_str().is_empty() {
-            self.nodes.remove(&top);
+            self.take(&top);
         }
         Ok(())
     }
@@ -265,16 +314,18 @@ impl Tree {
 
     /// Returns the entry at a path that is normal.
     pub(crate) fn node(&self, path: &Path) -> Option<&Node> {
-        self.nodes.get(path)
+        self.nodes.get(path).map(|stored| &stored.node)
     }
 
     pub(crate) fn node_mut(&mut self, path: &Path) -> Option<&mut Node> {
-        self.nodes.get_mut(path)
+        self.nodes.get_mut(path).map(|stored| &mut stored.node)
     }
 
     /// Removes one entry, and nothing beneath it.
     pub(crate) fn take(&mut self, path: &Path) -> Option<Node> {
-        self.nodes.remove(path)
+        let stored = self.nodes.remove(path)?;
+        self.weight = self.weight.saturating_sub(weight(path, &stored.node));
+        Some(stored.node)
     }
 
     /// Returns the entry at a path.
@@ -284,7 +335,7 @@ impl Tree {
     /// ```
     #[must_use]
     pub fn get(&self, path: impl AsRef<Path>) -> Option<&Node> {
-        self.nodes.get(&normalize(path.as_ref()).ok()?)
+        self.node(&normalize(path.as_ref()).ok()?)
     }
 
     /// Iterates over all entries, each directory right before its entries. Paths are relative to
@@ -300,7 +351,8 @@ impl Tree {
     /// # }
     /// ```
     pub fn iter(&self) -> impl Iterator<Item = (&Path, &Node)> {
-        self.nodes.iter().map(|(path, node)| (path.as_path(), node))
+        let nodes = self.nodes.iter();
+        nodes.map(|(path, stored)| (path.as_path(), &stored.node))
     }
 
     fn check(&self, path: &Path, node: &Node) -> Result<(), PathProblem> {
@@ -308,14 +360,14 @@ impl Tree {
         if !is_directory && path == Path::new(LOST_AND_FOUND) {
             return Err(PathProblem::Reserved);
         }
-        let replaced = self.nodes.get(path);
+        let replaced = self.node(path);
         if !is_directory && replaced.is_some_and(|old| old.kind == Kind::Directory) {
             return Err(PathProblem::IsDirectory);
         }
         let nearest = path
             .ancestors()
             .skip(1)
-            .find_map(|parent| self.nodes.get(parent));
+            .find_map(|parent| self.node(parent));
         if nearest.is_some_and(|parent| parent.kind != Kind::Directory) {
             return Err(PathProblem::ParentNotDirectory);
         }
@@ -340,6 +392,27 @@ impl Tree {
         }
         Ok(())
     }
+}
+
+/// Returns about how much memory a node takes while an image is built.
+fn weight(path: &Path, node: &Node) -> usize {
+    let length = path.as_os_str().len();
+    let kind = match &node.kind {
+        Kind::Symlink(target) => target.as_os_str().len(),
+        // Names of the same file know each other.
+        Kind::HardLink(target) => NODE_WEIGHT + length + 2 * target.as_os_str().len(),
+        Kind::File(Content::Bytes(bytes)) => bytes.len(),
+        _ => 0,
+    };
+    let attribute =
+        |(name, value): (&OsString, &Vec<u8>)| ATTRIBUTE_WEIGHT + length + name.len() + value.len();
+    let attributes: usize = node.xattrs.iter().map(attribute).sum();
+    let name = path.file_name().unwrap_or_default();
+    let line_break = match fits_on_a_line(name.as_bytes()) {
+        true => 0,
+        false => LINE_BREAK_WEIGHT,
+    };
+    NODE_WEIGHT + length + kind + attributes + line_break
 }
 
 /// Returns the path as the tree stores it: relative, without `.` and repeated slashes.

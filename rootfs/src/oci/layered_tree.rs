@@ -2,13 +2,13 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::linked_tree::LinkedTree;
 use crate::contents::Contents;
 use crate::tree::normalize;
 use crate::unpacker::{Unpacked, Unpacker};
-use crate::{Error, Kind, Node, PathProblem, Tree};
+use crate::{ArchiveProblem, Error, Kind, Node, PathProblem, Tree};
 
 /// The beginning of the names of files that hide what lower layers have.
 const WHITEOUT: &[u8] = b".wh.";
@@ -23,8 +23,6 @@ const MAX_PADDING: u64 = 16 << 20;
 /// The tree of an image, from its layers.
 pub(super) struct LayeredTree {
     tree: LinkedTree,
-    /// Whether there is a layer.
-    has_layers: bool,
     contents: Contents,
 }
 
@@ -33,7 +31,6 @@ impl LayeredTree {
         let contents = Contents::new()?;
         Ok(Self {
             tree: LinkedTree::new(contents.tree(), contents.folder()),
-            has_layers: false,
             contents,
         })
     }
@@ -58,11 +55,10 @@ impl LayeredTree {
 
     /// Adds a layer, an uncompressed tar archive, on top. It is read to its end.
     pub(super) fn add(&mut self, archive: impl Read) -> Result<(), Error> {
+        self.tree.begin_layer();
         let mut layer = Layer {
             tree: &mut self.tree,
-            added: self.has_layers.then(BTreeSet::new),
         };
-        self.has_layers = true;
         let mut unpacker = Unpacker::new(archive, &mut self.contents).with_optional_end();
         while let Some(unpacked) = unpacker.next()? {
             layer.add(&mut unpacker, unpacked)?;
@@ -81,9 +77,6 @@ impl LayeredTree {
 /// A layer that is being added.
 struct Layer<'a> {
     tree: &'a mut LinkedTree,
-    /// What it has added so far, which its whiteouts do not hide. The lowest layer has nothing
-    /// to hide.
-    added: Option<BTreeSet<PathBuf>>,
 }
 
 impl Layer<'_> {
@@ -120,17 +113,17 @@ impl Layer<'_> {
         let tree = &self.tree;
         let node = unpacker.node(unpacked, |target| tree.hard_link_target(target))?;
         self.tree.insert(&path, node)?;
-        if let Some(added) = &mut self.added {
-            added.insert(path);
+        match self.tree.is_too_heavy() {
+            true => Err(Error::Archive {
+                path: given,
+                problem: ArchiveProblem::TooManyNames,
+            }),
+            false => Ok(()),
         }
-        Ok(())
     }
 
     /// Removes what lower layers have beneath a path, and there.
     fn hide(&mut self, top: &Path, also_top: bool) {
-        let Some(added) = &self.added else {
-            return;
-        };
         // Directories that what this layer has added is in.
         let mut needed = BTreeSet::new();
         let mut paths = self.tree.beneath(top);
@@ -139,7 +132,8 @@ impl Layer<'_> {
         }
         // What is in a directory comes before it.
         for path in paths.iter().rev() {
-            if added.contains(path) || needed.contains(path.as_path()) {
+            // What this layer has added is not hidden by it.
+            if self.tree.is_of_this_layer(path) || needed.contains(path.as_path()) {
                 needed.extend(path.parent());
             } else {
                 self.tree.remove_one(path);

@@ -31,6 +31,21 @@ impl LinkedTree {
         self.tree
     }
 
+    /// Begins a layer.
+    pub(super) fn begin_layer(&mut self) {
+        self.tree.begin_layer();
+    }
+
+    /// Returns whether an entry was added since the layer began.
+    pub(super) fn is_of_this_layer(&self, path: &Path) -> bool {
+        self.tree.is_of_this_layer(path)
+    }
+
+    /// Returns whether it takes too much memory.
+    pub(super) fn is_too_heavy(&self) -> bool {
+        self.tree.is_too_heavy()
+    }
+
     pub(super) fn kind(&self, path: &Path) -> Option<&Kind> {
         self.tree.node(path).map(|node| &node.kind)
     }

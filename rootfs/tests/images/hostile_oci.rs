@@ -215,6 +215,38 @@ fn layers_neither_lead_out_nor_fill_the_disk() {
 }
 
 #[test]
+fn names_take_bounded_memory() {
+    let layout = Layout::new();
+    let archive_of = |count: usize, name: fn(usize) -> String| {
+        let mut archive = tar::Builder::new(Vec::new());
+        for number in 0..count {
+            let mut header = tar::Header::new_gnu();
+            header.set_size(0);
+            header.set_mode(0o644);
+            let name = name(number);
+            archive.append_data(&mut header, name, &[][..]).unwrap();
+        }
+        archive.into_inner().unwrap()
+    };
+    // Directories that nobody has written down, long names, and names that need programs of
+    // their own.
+    for archive in [
+        archive_of(100, |number| format!("{number}/{}", "a/".repeat(2000))),
+        archive_of(30_000, |number| format!("{number}{}", "/long".repeat(600))),
+        archive_of(2000, |number| format!("{number}\n")),
+    ] {
+        layout.image(&archive, |_, _| {});
+        layout.assert_refused("too many files, or too long names");
+    }
+    // As many as real images have are no problem.
+    layout.image(
+        &archive_of(60_000, |number| format!("usr/{}/{number}", number / 50)),
+        |_, _| {},
+    );
+    assert!(layout.tree().unwrap().iter().count() > 60_000);
+}
+
+#[test]
 fn zeros_become_holes() {
     let layout = Layout::new();
     let size = 64 << 20;
