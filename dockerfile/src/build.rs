@@ -136,7 +136,7 @@ impl Build {
             bases.push(base.map_err(|problem| BuildError::at(stage.line, problem))?);
         }
         let target = stages.target(self.target.as_deref())?;
-        let (needed, images) = stages.needed(target, &bases)?;
+        let needed = stages.needed(target, &bases)?;
         let source = std::path::absolute(&self.file).map_err(BuildError::read(&self.file))?;
         Ok(Plan {
             source,
@@ -146,7 +146,6 @@ impl Build {
             outer,
             target,
             needed,
-            images,
             options: self.options,
         })
     }

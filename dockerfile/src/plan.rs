@@ -1,5 +1,5 @@
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     fmt,
     ops::ControlFlow,
     path::{Path, PathBuf},
@@ -19,7 +19,7 @@ use crate::{
     copy::Context,
     layers::Layers,
     settings::{OuterArguments, Settings},
-    stage::{Origin, Stages},
+    stage::{Needed, Origin, Stages},
     stage_build::{StageBuild, StageDisk},
 };
 
@@ -32,8 +32,7 @@ pub struct Plan {
     pub(crate) bases: Vec<Origin>,
     pub(crate) outer: OuterArguments,
     pub(crate) target: usize,
-    pub(crate) needed: BTreeSet<usize>,
-    pub(crate) images: BTreeSet<String>,
+    pub(crate) needed: Needed,
     pub(crate) options: BuildOptions,
 }
 
@@ -56,7 +55,7 @@ pub(crate) struct BuiltStage {
 impl Plan {
     /// Returns the names of the images that it needs, as FROM and `COPY --from` name them.
     pub fn images(&self) -> impl Iterator<Item = &str> {
-        self.images.iter().map(String::as_str)
+        self.needed.images.iter().map(String::as_str)
     }
 
     /// Builds the environment, and gives it a name in a catalog. Steps that were done before are
@@ -82,7 +81,7 @@ impl Plan {
         let count = self.count();
         let mut number = 0;
         let mut built: BTreeMap<usize, BuiltStage> = BTreeMap::new();
-        for stage in &self.needed {
+        for stage in &self.needed.stages {
             let Some(instructions) = self.stages.list.get(*stage) else {
                 continue;
             };
@@ -121,7 +120,7 @@ impl Plan {
     }
 
     fn count(&self) -> usize {
-        let stages = self.needed.iter();
+        let stages = self.needed.stages.iter();
         let stages = stages.filter_map(|stage| self.stages.list.get(*stage));
         stages.map(|stage| stage.steps.len()).sum()
     }
@@ -130,7 +129,7 @@ impl Plan {
 impl fmt::Debug for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Plan")
-            .field("images", &self.images)
+            .field("images", &self.needed.images)
             .finish_non_exhaustive()
     }
 }
@@ -145,12 +144,15 @@ impl Disks {
         images: &BTreeMap<String, BaseImage>,
     ) -> Result<Self, BuildError> {
         let mut disks = BTreeMap::new();
-        for name in &plan.images {
+        for name in &plan.needed.images {
             let image = images
                 .get(name)
                 .ok_or_else(|| BuildError::NoImage { name: name.clone() })?;
             let disk = (StageDisk::of_image(&image.path)?, image.defaults.clone());
             disks.insert(Some(name.clone()), disk);
+        }
+        if !plan.needed.scratch {
+            return Ok(Self(disks));
         }
         let cache = catalog.cache().clone();
         let scratch = spawn_blocking(move || cache.image(&crate::scratch::Scratch)).await;

@@ -34,6 +34,16 @@ pub(crate) enum Origin {
     Scratch,
 }
 
+/// What a stage needs.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Needed {
+    /// Itself, and others.
+    pub(crate) stages: BTreeSet<usize>,
+    pub(crate) images: BTreeSet<String>,
+    /// Whether it needs the empty image.
+    pub(crate) scratch: bool,
+}
+
 impl Stages {
     pub(crate) fn read(text: &str) -> Result<Self, BuildError> {
         let Statements { list, escape } = Statements::read(text)?;
@@ -113,26 +123,27 @@ impl Stages {
             })
     }
 
-    /// Returns the stages that a stage needs, itself too, and the images, given what each stage
-    /// begins with.
-    pub(crate) fn needed(
-        &self,
-        target: usize,
-        bases: &[Origin],
-    ) -> Result<(BTreeSet<usize>, BTreeSet<String>), BuildError> {
-        let mut stages = BTreeSet::new();
-        let mut images = BTreeSet::new();
+    /// Returns what a stage needs, given what each stage begins with.
+    pub(crate) fn needed(&self, target: usize, bases: &[Origin]) -> Result<Needed, BuildError> {
+        let mut needed = Needed::default();
         let mut left = vec![Origin::Stage(target)];
         while let Some(origin) = left.pop() {
             let number = match origin {
-                Origin::Scratch => continue,
+                Origin::Scratch => {
+                    needed.scratch = true;
+                    continue;
+                }
                 Origin::Image(name) => {
-                    images.insert(name);
+                    needed.images.insert(name);
                     continue;
                 }
                 Origin::Stage(number) => number,
             };
-            let Some(stage) = self.list.get(number).filter(|_| stages.insert(number)) else {
+            let Some(stage) = self
+                .list
+                .get(number)
+                .filter(|_| needed.stages.insert(number))
+            else {
                 continue;
             };
             left.extend(bases.get(number).cloned());
@@ -145,6 +156,6 @@ impl Stages {
                 }
             }
         }
-        Ok((stages, images))
+        Ok(needed)
     }
 }

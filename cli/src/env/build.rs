@@ -9,8 +9,8 @@ use vmcell_dockerfile::{BaseImage, Build, BuildEvent, Plan};
 use vmcell_rootfs::{catalog::Catalog, registry::Reference};
 use vmcell_tree::printable_name;
 
-use super::{arguments::BuildArguments, info, users::ImageUsers};
-use crate::{environment, failure::print_json, output::Outputs};
+use super::{arguments::BuildArguments, info};
+use crate::{environment, output::Outputs};
 
 pub(super) async fn build(arguments: Box<BuildArguments>) -> anyhow::Result<u8> {
     let catalog = Catalog::user()?;
@@ -28,12 +28,7 @@ pub(super) async fn build(arguments: Box<BuildArguments>) -> anyhow::Result<u8> 
         code = signals.next() => return Ok(code),
     };
     outputs.finish().await?;
-    let entry = entry?;
-    match json {
-        true => print_json(&info::as_json(&entry, &ImageUsers::find().await?)),
-        false => println!("{}", entry.name),
-    }
-    Ok(0)
+    info::print_new(&entry?, json).await
 }
 
 fn plan(arguments: BuildArguments) -> anyhow::Result<Plan> {

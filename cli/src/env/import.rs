@@ -6,8 +6,8 @@ use vmcell_rootfs::{
     oci::{ImageSource, OciImage},
 };
 
-use super::{arguments::ImportArguments, info, users::ImageUsers};
-use crate::{environment::BuildBar, failure::print_json};
+use super::{arguments::ImportArguments, info};
+use crate::environment::BuildBar;
 
 pub(super) async fn import(arguments: ImportArguments) -> anyhow::Result<u8> {
     let source = ImageSource::parse(&arguments.source).with_context(|| {
@@ -21,10 +21,5 @@ pub(super) async fn import(arguments: ImportArguments) -> anyhow::Result<u8> {
     let entry = OciImage::open(&source)
         .and_then(|image| catalog.import(&arguments.name, &image, |progress| bar.show(progress)));
     bar.finish();
-    let entry = entry?;
-    match arguments.json {
-        true => print_json(&info::as_json(&entry, &ImageUsers::find().await?)),
-        false => println!("{}", entry.name),
-    }
-    Ok(0)
+    info::print_new(&entry?, arguments.json).await
 }

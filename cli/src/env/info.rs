@@ -11,7 +11,7 @@ use vmcell_rootfs::catalog::{CatalogEntry, Pruned};
 use vmcell_tree::{Date, printable_name};
 
 use super::users::ImageUsers;
-use crate::ps;
+use crate::{failure::print_json, ps};
 
 /// Shown for what there is not.
 const NONE: &str = "-";
@@ -36,6 +36,15 @@ pub(super) fn as_json(entry: &CatalogEntry, users: &ImageUsers) -> Value {
         name::insert(&mut object, "path", &image.path);
     }
     object
+}
+
+/// Prints an environment that was made: its name, or all of it as JSON.
+pub(super) async fn print_new(entry: &CatalogEntry, json: bool) -> anyhow::Result<u8> {
+    match json {
+        true => print_json(&as_json(entry, &ImageUsers::find().await?)),
+        false => println!("{}", entry.name),
+    }
+    Ok(0)
 }
 
 /// Returns a table with a row for each environment.

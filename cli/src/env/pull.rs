@@ -6,11 +6,8 @@ use vmcell_rootfs::{
     registry::{self, PullOptions},
 };
 
-use super::{arguments::PullArguments, info, users::ImageUsers};
-use crate::{
-    environment::{BuildBar, PullBar},
-    failure::print_json,
-};
+use super::{arguments::PullArguments, info};
+use crate::environment::{BuildBar, PullBar};
 
 pub(super) async fn pull(arguments: PullArguments) -> anyhow::Result<u8> {
     let mut options = PullOptions::default().plain_http(arguments.plain_http);
@@ -29,10 +26,5 @@ pub(super) async fn pull(arguments: PullArguments) -> anyhow::Result<u8> {
     let bar = BuildBar::new();
     let entry = Catalog::of(cache).import(name, &image, |progress| bar.show(progress));
     bar.finish();
-    let entry = entry?;
-    match arguments.json {
-        true => print_json(&info::as_json(&entry, &ImageUsers::find().await?)),
-        false => println!("{}", entry.name),
-    }
-    Ok(0)
+    info::print_new(&entry?, arguments.json).await
 }

@@ -151,7 +151,7 @@ impl Client {
         let challenge = challenges.find_map(Challenge::parse);
         let login = login(self.host(reference));
         let authorization = match challenge {
-            Some(Challenge::Basic) => login.map(|login| login.basic()),
+            Some(Challenge::Basic) => login.and_then(|login| login.basic()),
             Some(Challenge::Bearer {
                 realm,
                 service,
@@ -184,14 +184,24 @@ impl Client {
         login: Option<Login>,
     ) -> Result<String, ImageProblem> {
         let registry = self.host(reference);
-        let mut request = self.agent.get(realm).query("scope", scope);
-        if let Some(service) = service {
-            request = request.query("service", service);
-        }
-        if let Some(login) = login {
-            request = request.header(AUTHORIZATION, login.basic());
-        }
-        let response = request.call();
+        let service = service.unwrap_or_default();
+        let response = match login {
+            Some(Login::IdentityToken(token)) => self.agent.post(realm).send_form([
+                ("grant_type", "refresh_token"),
+                ("client_id", "vmcell"),
+                ("service", &service),
+                ("scope", scope),
+                ("refresh_token", &token),
+            ]),
+            login => {
+                let request = self.agent.get(realm).query("scope", scope);
+                let mut request = request.query("service", service);
+                if let Some(basic) = login.and_then(|login| login.basic()) {
+                    request = request.header(AUTHORIZATION, basic);
+                }
+                request.call()
+            }
+        };
         let mut response = response
             .map_err(|error| problem(format!("the tokens of {registry} cannot be had: {error}")))?;
         if response.status() != StatusCode::OK {
@@ -216,12 +226,20 @@ impl Client {
     }
 }
 
-/// A user and a password.
-struct Login(String);
+/// What `docker login` has written.
+enum Login {
+    /// A user and a password, with a colon between them.
+    Password(String),
+    /// What others are given for.
+    IdentityToken(String),
+}
 
 impl Login {
-    fn basic(&self) -> String {
-        format!("Basic {}", STANDARD.encode(&self.0))
+    fn basic(&self) -> Option<String> {
+        match self {
+            Self::Password(login) => Some(format!("Basic {}", STANDARD.encode(login))),
+            Self::IdentityToken(_) => None,
+        }
     }
 }
 
@@ -233,10 +251,9 @@ fn login(registry: &str) -> Option<Login> {
     };
     match docker_credential::get_credential(name).ok()? {
         DockerCredential::UsernamePassword(user, password) => {
-            Some(Login(format!("{user}:{password}")))
+            Some(Login::Password(format!("{user}:{password}")))
         }
-        // As Docker does: the password of a user without a name.
-        DockerCredential::IdentityToken(token) => Some(Login(format!("<token>:{token}"))),
+        DockerCredential::IdentityToken(token) => Some(Login::IdentityToken(token)),
     }
 }
 

@@ -5,7 +5,7 @@ use std::{fs, os::unix::fs::symlink, path::Path, process::Command};
 use rustix::process::Signal;
 
 use super::Store;
-use crate::vmcell::{Ended, eventually};
+use crate::vmcell::{Ended, Vmcell, eventually};
 
 impl Store {
     fn write(&self, path: &str, text: impl AsRef<[u8]>) {
@@ -15,6 +15,10 @@ impl Store {
     }
 
     fn build<'a>(&self, options: impl IntoIterator<Item = &'a str>) -> Ended {
+        self.building(options).finish()
+    }
+
+    fn building<'a>(&self, options: impl IntoIterator<Item = &'a str>) -> Vmcell {
         let arguments = [
             "env",
             "build",
@@ -23,7 +27,7 @@ impl Store {
             "-f",
             "context/Dockerfile",
         ];
-        self.cli(arguments.into_iter().chain(options)).finish()
+        self.cli(arguments.into_iter().chain(options))
     }
 
     /// Runs an environment as it says.
@@ -361,16 +365,7 @@ fn a_build_that_is_killed_leaves_nothing_that_stays() {
         "FROM base\nRUN true\nRUN echo begun; sleep 1000\n",
     );
     for signal in [Signal::INT, Signal::KILL] {
-        let arguments = [
-            "env",
-            "build",
-            "--mem-mib",
-            "128",
-            "-f",
-            "context/Dockerfile",
-            "x",
-        ];
-        let mut building = store.cli(arguments).start();
+        let mut building = store.building(["x"]).start();
         while building.stderr_line() != "begun\n" {}
         // While something is built, nothing is pruned.
         let before = store.layers().len();

@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    io::{BufRead, BufReader, Write},
+    io::{BufRead, BufReader, Read as _, Write},
     net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},
     process::Command,
     thread,
@@ -35,9 +35,13 @@ fn push(store: &Store, registry: &Registry, tag: &str, name: &str) {
 
 /// Writes what `docker login` would.
 fn log_in(store: &Store, registry: SocketAddr, login: &str) {
+    write_login(store, registry, &format!(r#""auth": "{login}""#));
+}
+
+fn write_login(store: &Store, registry: SocketAddr, fields: &str) {
     let folder = store.0.path().join("docker");
     fs::create_dir_all(&folder).unwrap();
-    let config = format!(r#"{{ "auths": {{ "{registry}": {{ "auth": "{login}" }} }} }}"#);
+    let config = format!(r#"{{ "auths": {{ "{registry}": {{ {fields} }} }} }}"#);
     fs::write(folder.join("config.json"), config).unwrap();
 }
 
@@ -122,7 +126,20 @@ fn serve(mut client: TcpStream, own: SocketAddr, registry: SocketAddr) {
             body.len()
         )
     };
-    let answer = if head.starts_with("GET /token?") {
+    let length = header("content-length").and_then(|(_, length)| length.parse().ok());
+    let mut form = vec![0; length.unwrap_or(0)];
+    reader.read_exact(&mut form).unwrap();
+    let answer = if head.starts_with("POST /token ") {
+        let form = String::from_utf8(form).unwrap();
+        let parts: Vec<_> = form.split('&').collect();
+        let is_right = parts.contains(&"grant_type=refresh_token")
+            && parts.contains(&"refresh_token=1dentity")
+            && parts.contains(&"service=stand-in");
+        match is_right {
+            true => answer("200 OK", "", r#"{ "access_token": "t0ken" }"#),
+            false => answer("403 Forbidden", "", ""),
+        }
+    } else if head.starts_with("GET /token?") {
         let is_user = authorization == Some(format!("Basic {LOGIN}"));
         let is_scope = head.contains("scope=repository%3Ateam%2Ftool%3Apull")
             && head.contains("service=stand-in");
@@ -162,6 +179,17 @@ fn an_image_is_pulled_with_a_token() {
         .assert_failed(125, "gives no token");
     log_in(&store, front, LOGIN);
     cli(&store, pull).finish().assert_printed("other\n");
+    // A login that is good for tokens only, of another registry.
+    let identity = token_server(registry.address);
+    write_login(
+        &store,
+        identity,
+        r#""auth": "PHRva2VuPjo=", "identitytoken": "1dentity""#,
+    );
+    let by_identity = format!("{identity}/team/tool:1");
+    let by_identity = ["env", "pull", &by_identity, "fourth", "--plain-http"];
+    cli(&store, by_identity).finish().assert_printed("fourth\n");
+    log_in(&store, front, LOGIN);
     let entry = cli(&store, ["env", "inspect", "other", "--json"])
         .finish()
         .json();
