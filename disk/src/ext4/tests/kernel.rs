@@ -2,14 +2,21 @@
 //!
 //! Mounting needs root. Without it, these tests are skipped.
 
-use std::os::unix::{
-    ffi::OsStrExt,
-    fs::{FileExt, MetadataExt},
+use std::{
+    os::unix::{
+        ffi::OsStrExt,
+        fs::{FileExt, MetadataExt},
+    },
+    thread,
+    time::{Duration, Instant},
 };
 
 use rustix::fs::{FallocateFlags, XattrFlags};
 
 use super::{sample::random_bytes, *};
+
+/// How long a file system can be busy after its last use.
+const UNMOUNT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// An image that is mounted until this is dropped.
 struct Mount {
@@ -18,17 +25,15 @@ struct Mount {
 
 impl Mount {
     fn new(image: &Path, options: &str) -> Option<Self> {
-        let mount = Self {
-            folder: tempfile::tempdir().unwrap(),
-        };
+        let folder = tempfile::tempdir().unwrap();
         let options = format!("loop,noatime,{options}");
         let mut command = tool("mount");
-        command.args(["-o", &options]).arg(image).arg(mount.path());
+        command.args(["-o", &options]).arg(image).arg(folder.path());
         let done = command.output().is_ok_and(|output| output.status.success());
         if !done {
             eprintln!("skipped: an image cannot be mounted here ({command:?})");
         }
-        done.then_some(mount)
+        done.then_some(Self { folder })
     }
 
     fn path(&self) -> &Path {
@@ -38,7 +43,16 @@ impl Mount {
 
 impl Drop for Mount {
     fn drop(&mut self) {
-        let _ = tool("umount").arg(self.path()).output();
+        // A program that another test starts has copies of open files until its execve, and so
+        // the file system can be busy for a moment.
+        let until = Instant::now() + UNMOUNT_TIMEOUT;
+        loop {
+            let done = tool("umount").arg(self.path()).output();
+            if done.is_ok_and(|output| output.status.success()) || Instant::now() > until {
+                return;
+            }
+            thread::yield_now();
+        }
     }
 }
 
