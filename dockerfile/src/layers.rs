@@ -58,21 +58,25 @@ impl Layers {
         least_size: u64,
     ) -> Result<TempPath, BuildError> {
         let folder = self.store.folder();
-        let write_error = |source| {
-            BuildError::Store(vmcell_rootfs::Error::Write {
-                path: folder.to_owned(),
-                source,
-            })
-        };
-        // Only its name is wanted.
+        let mut failed = None;
         let partial = tempfile::Builder::new()
             .prefix(".partial-")
             .suffix(".qcow2")
             .make_in(folder, |path| {
-                create_child_of_size(parent, path, least_size, self.options(base))
-                    .map_err(io::Error::other)
+                let created = create_child_of_size(parent, path, least_size, self.options(base));
+                created.map_err(|error| {
+                    failed = Some(error);
+                    io::ErrorKind::Other.into()
+                })
             });
-        Ok(partial.map_err(write_error)?.into_temp_path())
+        match (partial, failed) {
+            (Ok(partial), _) => Ok(partial.into_temp_path()),
+            (Err(_), Some(error)) => Err(error.into()),
+            (Err(source), None) => Err(BuildError::Store(vmcell_rootfs::Error::Write {
+                path: folder.to_owned(),
+                source,
+            })),
+        }
     }
 
     /// Keeps the layer of a step that is done.
