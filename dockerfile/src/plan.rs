@@ -9,7 +9,7 @@ use tokio::task::spawn_blocking;
 use vmcell::disk::image::flatten;
 use vmcell_rootfs::{
     Digest, Fingerprint,
-    catalog::{BuiltImage, Catalog, CatalogEntry},
+    catalog::{BuiltImage, Catalog, CatalogEntry, EnvironmentName},
     oci::Defaults,
 };
 
@@ -75,6 +75,11 @@ impl Plan {
         images: &BTreeMap<String, BaseImage>,
         mut events: impl AsyncFnMut(BuildEvent<'_>),
     ) -> Result<CatalogEntry, BuildError> {
+        // Before anything is done for it.
+        if EnvironmentName::parse(name).is_none() {
+            let name = name.to_owned();
+            return Err(vmcell_rootfs::Error::EnvironmentName { name }.into());
+        }
         let folder = catalog.cache().folder().to_owned();
         let layers = Layers::new(catalog.build_layers()?, folder);
         let disks = Disks::prepare(&self, catalog, images).await?;
