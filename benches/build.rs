@@ -12,6 +12,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         package: "vmcell-bench-guest",
         name: "vmcell-bench-guest",
         features: "",
+        inputs: &["benches/guest"],
     };
     let program = guest.build(&here.join(".."))?;
     println!("cargo::rustc-env=BENCH_GUEST={}", program.display());

@@ -64,7 +64,7 @@ impl Findings {
                 (true, CheckStatus::Poor) => ("\x1b[33m", "\x1b[0m"),
                 (true, _) => ("\x1b[31m", "\x1b[0m"),
             };
-            writeln!(out, "{colour}{status_text:8}{reset}{name:18}{detail}")?;
+            writeln!(out, "{colour}{status_text:8}{reset}{name:26}{detail}")?;
         }
         let verdict = match self.can_run_vms() {
             true => "VMs can run here.",

@@ -29,12 +29,14 @@ pub(crate) struct Program<'a> {
     pub(crate) package: &'a str,
     pub(crate) name: &'a str,
     pub(crate) features: &'a str,
+    /// The folders of this repository that it is built from.
+    pub(crate) inputs: &'a [&'a str],
 }
 
 impl Program<'_> {
     /// Builds it from the sources of this repository. Returns its path.
     pub(crate) fn build(&self, workspace: &Path) -> Result<PathBuf, Box<dyn Error>> {
-        for input in ["guest-agent", "wire", "Cargo.toml", "Cargo.lock"] {
+        for input in self.inputs.iter().chain(&["Cargo.toml", "Cargo.lock"]) {
             let input = workspace.join(input);
             println!("cargo::rerun-if-changed={}", input.display());
         }
@@ -46,7 +48,7 @@ impl Program<'_> {
     pub(crate) fn build_package(&self, source: &Path) -> Result<PathBuf, Box<dyn Error>> {
         // A copy, because cargo writes a lock file. The configuration of the
         // program that vmcell is built for is found from here upwards.
-        let copy = PathBuf::from(env::var("OUT_DIR")?).join("source");
+        let copy = PathBuf::from(env::var("OUT_DIR")?).join(self.package);
         copy_tree(source, &copy)?;
         let manifest = copy.join("Cargo.toml");
         let text = fs::read_to_string(&manifest)?;

@@ -10,6 +10,7 @@ use rustix::{
 use crate::{
     acceleration::{Acceleration, AccelerationChoice},
     backend::{Backend, CloudHypervisor, Firecracker, HostProcess, version_line, vulnerability},
+    confinement::{self, Layer, LayerStatus},
     error::Error,
     locate,
 };
@@ -68,7 +69,8 @@ impl Finding {
 }
 
 /// Checks everything that a VM needs of the machine: each backend, each link,
-/// the guest's kernel and its acceleration. It has no side effects.
+/// the guest's kernel, its acceleration, and how its VMM would be
+/// [confined](crate::confinement). It has no side effects.
 ///
 /// ```no_run
 /// for finding in vmcell::doctor::examine() {
@@ -85,6 +87,7 @@ pub fn examine() -> Vec<Finding> {
         }
     }
     findings.extend([process(), kernel(), acceleration(), vsock(), hybrid_vsock()]);
+    findings.extend(confinement());
     findings
 }
 
@@ -188,6 +191,37 @@ fn acceleration() -> Finding {
     };
     let detail = format!("{}: {}", choice.acceleration, choice.reason);
     Finding::new("acceleration", status, detail)
+}
+
+/// The layers that confine VMMs.
+fn confinement() -> Vec<Finding> {
+    match confinement::examine() {
+        Ok(layers) => layers.iter().map(layer).collect(),
+        Err(error) => vec![Finding::new(
+            "confinement",
+            CheckStatus::Poor,
+            error.to_string(),
+        )],
+    }
+}
+
+fn layer(status: &LayerStatus) -> Finding {
+    // What makes up for another layer, or is for root or systemd to give, is not missed.
+    let (name, if_inactive) = match status.layer {
+        Layer::User => ("confinement user", CheckStatus::Absent),
+        Layer::Cgroup => ("confinement cgroup", CheckStatus::Absent),
+        Layer::Namespaces => ("confinement namespaces", CheckStatus::Poor),
+        Layer::Landlock => ("confinement landlock", CheckStatus::Poor),
+        Layer::Seccomp => ("confinement seccomp", CheckStatus::Poor),
+        Layer::Capabilities => ("confinement capabilities", CheckStatus::Poor),
+        Layer::Limits => ("confinement limits", CheckStatus::Poor),
+        _ => ("confinement", CheckStatus::Poor),
+    };
+    let status_text = match status.is_active {
+        true => CheckStatus::Good,
+        false => if_inactive,
+    };
+    Finding::new(name, status_text, &status.detail)
 }
 
 fn absent(name: &'static str, error: &Error) -> Finding {

@@ -94,6 +94,14 @@ pub enum Error {
         source: io::Error,
     },
 
+    /// The VMM must be confined and cannot be; allow less with
+    /// [`VmBuilder::confinement`](crate::VmBuilder::confinement).
+    #[error("the VMM cannot be confined: {reason}")]
+    Confinement {
+        /// Why.
+        reason: String,
+    },
+
     /// The VM did not boot. The console usually contains the cause.
     #[error("{reason}{}", console_text(console))]
     Boot {
@@ -336,6 +344,7 @@ impl Error {
             Self::BackendUnavailable { .. } => "backend-unavailable",
             Self::BackendPanicked { .. } => "backend-panicked",
             Self::Host { .. } => "host",
+            Self::Confinement { .. } => "confinement",
             Self::Boot { .. } => "boot",
             Self::BackendLacks { .. } => "backend-lacks",
             Self::Control { .. } => "control",

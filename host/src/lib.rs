@@ -55,6 +55,7 @@ mod attach;
 pub mod backend;
 #[cfg(feature = "broker")]
 pub mod broker;
+pub mod confinement;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod console;
@@ -105,6 +106,7 @@ mod vsock;
 pub mod workspace;
 
 pub use acceleration::{Acceleration, AccelerationChoice};
+pub use confinement::Confinement;
 pub use error::{BootFailure, Error};
 pub use link::{LinkChoice, LinkKind};
 pub use pool::{Pool, PoolBuilder};

@@ -1,18 +1,26 @@
 //! A running VMM: a child process that cannot outlive this program.
 
 use std::{
+    any::Any,
     io,
-    os::fd::{AsFd, BorrowedFd, OwnedFd},
-    process::{Command, ExitStatus, Stdio},
+    os::{
+        fd::{AsFd, BorrowedFd, OwnedFd},
+        unix::process::ExitStatusExt as _,
+    },
+    process::{Child, Command, ExitStatus, Stdio},
     sync::Arc,
     thread,
 };
 
 use command_fds::{CommandFdExt, FdMapping};
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::{
+    io::retry_on_intr,
+    process::{Pid, PidfdFlags, Signal, WaitOptions, pidfd_open, pidfd_send_signal, waitpid},
+};
 use tokio::sync::watch;
 
 use crate::{
+    confinement::LayerStatus,
     error::Error,
     secret::disable_core_dumps_of,
     sys::{die_with_spawning_thread, set_cloexec_from},
@@ -24,6 +32,7 @@ use crate::{
 pub struct Vmm {
     killer: VmmKiller,
     exit: watch::Receiver<Option<ExitStatus>>,
+    layers: Vec<LayerStatus>,
     /// Another process, which implements a device of the VM.
     device: Option<Box<Vmm>>,
 }
@@ -36,14 +45,91 @@ pub(crate) struct VmmKiller {
     signal: Signal,
 }
 
+/// What a VMM inherits of this program.
+#[derive(Debug, Default)]
+pub(crate) struct Inherited {
+    pub(crate) stdout: Option<OwnedFd>,
+    pub(crate) stderr: Option<OwnedFd>,
+    /// Numbered from 3 on.
+    pub(crate) descriptors: Vec<OwnedFd>,
+}
+
+impl Inherited {
+    pub(crate) fn try_clone(&self) -> io::Result<Self> {
+        let clone = |descriptor: &Option<OwnedFd>| {
+            let descriptor = descriptor.as_ref();
+            descriptor.map(OwnedFd::try_clone).transpose()
+        };
+        let descriptors = self.descriptors.iter().map(OwnedFd::try_clone);
+        Ok(Self {
+            stdout: clone(&self.stdout)?,
+            stderr: clone(&self.stderr)?,
+            descriptors: descriptors.collect::<io::Result<_>>()?,
+        })
+    }
+}
+
+/// A process that was started on the thread of a VMM.
+pub(crate) struct Started {
+    pid: Pid,
+    killer: VmmKiller,
+    layers: Vec<LayerStatus>,
+    /// Dropped when it has exited.
+    kept: Option<Box<dyn Any + Send>>,
+}
+
+impl Started {
+    /// A child of this program that nobody has waited for.
+    pub(crate) fn new(pid: Pid, layers: Vec<LayerStatus>) -> Result<Self, Error> {
+        // Its pid cannot have been reused.
+        let process = pidfd_open(pid, PidfdFlags::empty())
+            .map_err(|errno| Error::host("start the VMM")(errno.into()))?;
+        Ok(Self {
+            pid,
+            killer: VmmKiller {
+                process: Arc::new(process),
+                pid,
+                signal: Signal::KILL,
+            },
+            layers,
+            kept: None,
+        })
+    }
+
+    /// Same, for one that is not confined. The memory of the guest is its own, with the secrets
+    /// in it.
+    pub(crate) fn unconfined(child: &Child, layers: Vec<LayerStatus>) -> Result<Self, Error> {
+        let pid = Pid::from_child(child);
+        disable_core_dumps_of(Some(pid)).map_err(Error::host("start the VMM"))?;
+        Self::new(pid, layers)
+    }
+
+    /// Keeps a value until the process has exited.
+    pub(crate) fn keep(mut self, kept: impl Any + Send) -> Self {
+        self.kept = Some(Box::new(kept));
+        self
+    }
+}
+
 impl Vmm {
-    /// Starts a VMM. It inherits `descriptors`, numbered from 3 on, and the
-    /// standard output and error of the command. It has no standard input, and
-    /// inherits no other descriptor of this program.
+    /// Starts a VMM without [confinement](crate::confinement): see
+    /// [`VmmProgram`](crate::backend::VmmProgram) for others. It inherits `descriptors`,
+    /// numbered from 3 on, and the standard output and error of the command. It has no standard
+    /// input, and inherits no other descriptor of this program.
     ///
     /// # Errors
     /// [`Error::Host`] if the process cannot be started.
     pub fn spawn(command: Command, descriptors: Vec<OwnedFd>) -> Result<Self, Error> {
+        Self::start(|| {
+            let child = spawn_child(command, descriptors).map_err(Error::host("start the VMM"))?;
+            Started::unconfined(&child, Vec::new())
+        })
+    }
+
+    /// Starts a VMM on a thread of its own.
+    pub(crate) fn start(
+        start: impl FnOnce() -> Result<Started, Error> + Send + 'static,
+    ) -> Result<Self, Error> {
         let (started, starting) = std::sync::mpsc::sync_channel(1);
         let (exited, exit) = watch::channel(None);
         // The kernel kills a child with the *thread* that spawned it, so this
@@ -53,31 +139,40 @@ impl Vmm {
             .name("vmcell-vmm".to_owned())
             .stack_size(128 * 1024)
             .spawn(move || {
-                let mut child = match spawn(command, descriptors) {
-                    Ok((child, killer)) => {
+                let (pid, kept) = match start() {
+                    Ok(process) => {
                         // The receiver waits for this.
-                        let _ = started.send(Ok(killer));
-                        child
+                        let _ = started.send(Ok((process.killer, process.layers)));
+                        (process.pid, process.kept)
                     }
                     Err(error) => {
                         let _ = started.send(Err(error));
                         return;
                     }
                 };
-                if let Ok(status) = child.wait() {
-                    exited.send_replace(Some(status));
+                let waited = retry_on_intr(|| waitpid(Some(pid), WaitOptions::empty()));
+                drop(kept);
+                if let Ok(Some((_, status))) = waited {
+                    exited.send_replace(Some(ExitStatus::from_raw(status.as_raw())));
                 }
             })
             .map_err(Error::host("start a thread for the VMM"))?;
-        let killer = starting
-            .recv()
-            .unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()))
-            .map_err(Error::host("start the VMM"))?;
+        let (killer, layers) = starting.recv().unwrap_or_else(|_| {
+            Err(Error::host("start the VMM")(
+                io::ErrorKind::BrokenPipe.into(),
+            ))
+        })?;
         Ok(Self {
             killer,
             exit,
+            layers,
             device: None,
         })
+    }
+
+    /// Returns how it is confined. The list is empty if it was started without that.
+    pub fn confinement(&self) -> &[LayerStatus] {
+        &self.layers
     }
 
     /// Adds a process that implements a device of the same VM. When one of them
@@ -168,10 +263,8 @@ impl VmmKiller {
     }
 }
 
-fn spawn(
-    mut command: Command,
-    descriptors: Vec<OwnedFd>,
-) -> io::Result<(std::process::Child, VmmKiller)> {
+/// Spawns a process that inherits these descriptors only, and dies with this thread.
+pub(crate) fn spawn_child(mut command: Command, descriptors: Vec<OwnedFd>) -> io::Result<Child> {
     let first_unmapped = u32::try_from(3 + descriptors.len()).map_err(io::Error::other)?;
     let mappings = descriptors.into_iter().zip(3..);
     let mappings = mappings
@@ -186,15 +279,5 @@ fn spawn(
     die_with_spawning_thread(&mut command);
     // Last, because the child applies the mappings above too.
     set_cloexec_from(&mut command, first_unmapped);
-    let child = command.stdin(Stdio::null()).spawn()?;
-    let pid = Pid::from_child(&child);
-    // The child was not waited for, so its pid cannot have been reused. The memory of the
-    // guest is its own, with the secrets in it.
-    disable_core_dumps_of(Some(pid))?;
-    let killer = VmmKiller {
-        process: Arc::new(pidfd_open(pid, PidfdFlags::empty())?),
-        pid,
-        signal: Signal::KILL,
-    };
-    Ok((child, killer))
+    command.stdin(Stdio::null()).spawn()
 }

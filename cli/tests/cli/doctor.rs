@@ -22,7 +22,13 @@ fn a_machine_with_everything_is_able() {
     assert!(ended.stdout().ends_with("VMs can run here.\n"), "{ended:?}");
     assert!(!ended.stdout().contains('\x1b'), "no colours in a pipe");
     assert_eq!(ended.stderr, "");
-    for name in ["qemu", "kernel", "acceleration", "environment"] {
+    for name in [
+        "qemu",
+        "kernel",
+        "acceleration",
+        "environment",
+        "confinement",
+    ] {
         let mut lines = ended.stdout().lines();
         let found = lines.any(|line| line.split_whitespace().nth(1) == Some(name));
         assert!(found, "{name}: {ended:?}");
@@ -47,6 +53,13 @@ fn a_machine_with_everything_is_able() {
         "acceleration",
         "link vsock",
         "link hybrid-vsock",
+        "confinement namespaces",
+        "confinement user",
+        "confinement landlock",
+        "confinement seccomp",
+        "confinement capabilities",
+        "confinement limits",
+        "confinement cgroup",
         "environment",
     ];
     assert_eq!(names, expected);

@@ -30,6 +30,10 @@ pub(super) struct ApiRequest<'a> {
 /// What to do about a VM that has no API.
 pub(super) const NO_API_REMEDY: &str = "enable its API with `with_api`, or choose the backend qemu";
 
+/// Why a VMM that has an API is not confined.
+pub(super) const API_WRITES_ANYWHERE: &str =
+    "its API saves VMs to folders that are not known when it starts";
+
 /// How long the VMM may take to reply.
 pub(super) const REPLY_TIMEOUT: Duration = Duration::from_secs(10);
 

@@ -8,7 +8,7 @@ use std::{
     process::Command,
 };
 
-use super::{AgentTransport, Vmm, VmmControl};
+use super::{AgentTransport, Vmm, VmmControl, VmmProgram};
 use crate::{
     error::Error,
     link::{LinkChoice, LinkKind},
@@ -52,9 +52,17 @@ impl Launched {
     }
 
     /// Starts a VMM whose standard output is the guest's console.
-    pub(super) fn spawn(
+    pub(super) fn start(vmm: VmmProgram, transport: AgentTransport) -> Result<Self, Error> {
+        let pair = || UnixStream::pair().map_err(Error::host("make a socket pair"));
+        let (console, vmm_console) = pair()?;
+        let (stderr, vmm_stderr) = pair()?;
+        let vmm = vmm.stdout(vmm_console).stderr(vmm_stderr).spawn()?;
+        Ok(Self::new(vmm, transport).console(console).console(stderr))
+    }
+
+    /// Same, for a program that confines the VMM itself.
+    pub(super) fn spawn_jailed(
         mut command: Command,
-        descriptors: Vec<OwnedFd>,
         transport: AgentTransport,
     ) -> Result<Self, Error> {
         let pair = || UnixStream::pair().map_err(Error::host("make a socket pair"));
@@ -66,7 +74,7 @@ impl Launched {
             .process_group(0)
             .stdout(OwnedFd::from(vmm_console))
             .stderr(OwnedFd::from(vmm_stderr));
-        let vmm = Vmm::spawn(command, descriptors)?;
+        let vmm = Vmm::spawn(command, Vec::new())?;
         Ok(Self::new(vmm, transport).console(console).console(stderr))
     }
 

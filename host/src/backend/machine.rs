@@ -12,6 +12,7 @@ use vmcell_wire::boot;
 use super::SavedMachine;
 use crate::{
     acceleration::AccelerationChoice,
+    confinement::Confinement,
     error::Error,
     initramfs::initramfs,
     link::{LinkChoice, LinkKind},
@@ -41,6 +42,7 @@ pub struct Machine {
     pub(crate) hostname: String,
     pub(crate) acceleration: AccelerationChoice,
     pub(crate) link: Option<LinkKind>,
+    pub(crate) confinement: Confinement,
     pub(crate) randomise_addresses: bool,
     pub(crate) kernel: Option<PathBuf>,
     pub(crate) kernel_arguments: String,
@@ -135,6 +137,11 @@ impl Machine {
     /// Returns whether it is accelerated or emulated.
     pub fn acceleration(&self) -> AccelerationChoice {
         self.acceleration
+    }
+
+    /// Returns whether its VMM is to be confined: see [`VmmProgram`](super::VmmProgram).
+    pub fn confinement(&self) -> Confinement {
+        self.confinement
     }
 
     /// Returns the requested kind of link; `None` if the backend may choose.
@@ -274,6 +281,7 @@ impl Machine {
             hostname: "host".to_owned(),
             acceleration: AccelerationChoice::requested(acceleration),
             link: None,
+            confinement: Confinement::Off,
             randomise_addresses: false,
             kernel: None,
             kernel_arguments: "debug".to_owned(),

@@ -42,6 +42,7 @@ pub use health::BackendHealth;
 pub use launched::Launched;
 pub use machine::{BootLink, Machine, Root};
 pub use process::HostProcess;
+pub(crate) use process::cgroup::mount_point as cgroup_mount_point;
 pub use qemu::Qemu;
 pub use registry::{Backends, RejectedBackend};
 pub use saved::{PartKind, SavedMachine, SavedPart, SavedVm, VmmRecord};
@@ -49,8 +50,8 @@ pub(crate) use transport::AGENT_PORT;
 pub use transport::AgentTransport;
 pub(crate) use version::version_line;
 
+pub use crate::{confinement::VmmProgram, run_folder::RunFolder, vmm::Vmm, vsock::VsockListener};
 use crate::{error::Error, locate};
-pub use crate::{run_folder::RunFolder, vmm::Vmm, vsock::VsockListener};
 
 /// A program that can run VMs.
 pub trait Backend: fmt::Debug + Send + Sync {

@@ -9,7 +9,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, ser::SerializeMap 
 use vmcell_tree::{Date, json::write_name};
 
 use super::seconds::Seconds;
-use crate::{AccelerationChoice, End, Health, LinkChoice, VmEnd, VmInfo, VmState};
+use crate::{
+    AccelerationChoice, End, Health, LinkChoice, VmEnd, VmInfo, VmState, confinement::LayerStatus,
+};
 
 /// A [`VmEnd`] as JSON.
 #[derive(Serialize, Deserialize)]
@@ -108,6 +110,7 @@ struct HealthRecord<'a> {
     round_trip_seconds: Option<Seconds>,
     backend: &'a str,
     rejected_backends: Option<Vec<ChoiceRecord<'a>>>,
+    confinement: Option<&'a [LayerStatus]>,
     warnings: &'a [String],
     acceleration: Option<AccelerationChoice>,
     link: &'a LinkChoice,
@@ -137,6 +140,7 @@ impl Serialize for Health {
             round_trip_seconds: self.round_trip.map(Seconds),
             backend: &self.backend,
             rejected_backends: rejected,
+            confinement: self.confinement.as_deref(),
             warnings: &self.warnings,
             acceleration: self.acceleration,
             link: &self.link,

@@ -5,6 +5,7 @@
 //!  └── <id>, mode 0700
 //!      ├── lock      held as long as the owner runs
 //!      ├── cgroups   cgroups to remove with the folder, if any
+//!      ├── vmm       a folder that the VMM may change, if it needs one
 //!      └── …         whatever the backend keeps here
 //! ```
 //!
@@ -22,7 +23,7 @@ mod tests;
 use std::{
     fs::{self, File},
     io::{self, Write as _},
-    os::unix::ffi::OsStrExt as _,
+    os::unix::{ffi::OsStrExt as _, fs::DirBuilderExt as _},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -62,6 +63,9 @@ const KILL_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The lock file, which shows whether the owner of a folder runs.
 const LOCK: &str = "lock";
+
+/// The folder of the VMM.
+pub(crate) const VMM: &str = "vmm";
 
 impl RunFolder {
     /// Returns where the folders of this user are: `$XDG_RUNTIME_DIR/vmcell`,
@@ -111,9 +115,22 @@ impl RunFolder {
         })
     }
 
-    /// Returns its path. The name of a socket in it may have up to 32 bytes.
+    /// Returns its path. The name of a socket in it or in its
+    /// [`vmm_folder`](Self::vmm_folder) may have up to 28 bytes.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Creates a folder in it that a VMM may change, and returns its path. The VMM must not
+    /// change the run folder itself, whose files say what is removed with it.
+    ///
+    /// # Errors
+    /// [`Error::Host`] if a system call fails.
+    pub fn vmm_folder(&self) -> Result<PathBuf, Error> {
+        let path = self.path.join(VMM);
+        let made = fs::DirBuilder::new().mode(0o700).create(&path);
+        made.map_err(Error::host("make a folder for the VMM"))?;
+        Ok(path)
     }
 
     /// Records a cgroup of the VM, before the cgroup is created. When the

@@ -110,6 +110,7 @@ pub(super) async fn attach_if(id: &str, is_meant: impl FnOnce(&Path) -> bool) ->
         facts: None,
         backend,
         rejected_backends: None,
+        confinement: None,
         warnings,
         acceleration,
         link: LinkChoice::new(LinkKind::Relay, "another program owns the VM"),

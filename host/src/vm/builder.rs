@@ -6,6 +6,7 @@ use crate::broker::{BrokerSettings, BrokeredSecret};
 use crate::{
     acceleration::Acceleration,
     backend::{Backends, Qemu, Root},
+    confinement::Confinement,
     error::Error,
     link::LinkKind,
     network::{Dialer, NetworkHooks, NetworkObserver, NetworkPolicy, Resolver},
@@ -51,6 +52,7 @@ pub struct VmBuilder {
     pub(super) boot_timeout: Duration,
     pub(super) acceleration: Option<Acceleration>,
     pub(super) link: Option<LinkKind>,
+    pub(super) confinement: Confinement,
     pub(super) randomise_addresses: bool,
     pub(super) kernel: Option<PathBuf>,
     pub(super) kernel_arguments: String,
@@ -86,6 +88,7 @@ impl Default for VmBuilder {
             boot_timeout: Duration::from_secs(60),
             acceleration: None,
             link: None,
+            confinement: Confinement::default(),
             randomise_addresses: false,
             kernel: None,
             kernel_arguments: String::new(),
@@ -254,6 +257,29 @@ impl VmBuilder {
     /// serial port with QEMU, and the kind that the backend has with others.
     pub fn link(mut self, link: LinkKind) -> Self {
         self.link = Some(link);
+        self
+    }
+
+    /// Sets whether the VMM is [confined](crate::confinement); by default as well as the
+    /// system allows.
+    ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), vmcell::Error> {
+    /// use vmcell::{Confinement, Vm};
+    ///
+    /// let vm = Vm::builder()
+    ///     .image("base.ext4")
+    ///     .confinement(Confinement::Required)
+    ///     .start()
+    ///     .await?;
+    /// for status in vm.health().await.confinement.unwrap_or_default() {
+    ///     println!("{}: {}", status.layer, status.detail);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn confinement(mut self, confinement: Confinement) -> Self {
+        self.confinement = confinement;
         self
     }
 

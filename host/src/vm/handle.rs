@@ -16,6 +16,7 @@ use crate::{
     acceleration::AccelerationChoice,
     attach::{BaselineSlot, ControlRequest, VmName},
     backend::RejectedBackend,
+    confinement::LayerStatus,
     console::Console,
     diff::Manifest,
     error::Error,
@@ -81,6 +82,8 @@ pub(super) struct Shared {
     pub(super) backend: String,
     /// `None` if another program owns the VM.
     pub(super) rejected_backends: Option<Vec<RejectedBackend>>,
+    /// Same.
+    pub(super) confinement: Option<Vec<LayerStatus>>,
     pub(super) warnings: Vec<String>,
     pub(super) acceleration: Option<AccelerationChoice>,
     pub(super) link: LinkChoice,
@@ -434,6 +437,7 @@ impl Vm {
             round_trip,
             backend: self.shared.backend.clone(),
             rejected_backends: self.shared.rejected_backends.clone(),
+            confinement: self.shared.confinement.clone(),
             warnings: self.shared.warnings.clone(),
             acceleration: self.shared.acceleration,
             link: self.shared.link.clone(),

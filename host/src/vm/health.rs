@@ -1,7 +1,10 @@
 use std::time::Duration;
 
 use super::VmState;
-use crate::{acceleration::AccelerationChoice, backend::RejectedBackend, link::LinkChoice};
+use crate::{
+    acceleration::AccelerationChoice, backend::RejectedBackend, confinement::LayerStatus,
+    link::LinkChoice,
+};
 
 /// The health of a VM.
 #[derive(Clone, Debug)]
@@ -16,6 +19,9 @@ pub struct Health {
     /// The backends with a higher priority, and why they were not chosen. `None`
     /// in programs that do not own the VM.
     pub rejected_backends: Option<Vec<RejectedBackend>>,
+    /// How the VMM is confined: each way, and whether it is in effect. `None` in programs that
+    /// do not own the VM; empty if the backend has no VMM, or does not confine it.
+    pub confinement: Option<Vec<LayerStatus>>,
     /// What every user of the VM must know.
     pub warnings: Vec<String>,
     /// How its instructions are executed, and why. `None` if no VM isolates it

@@ -188,6 +188,7 @@ pub(super) fn restored_machine(
         hostname: builder.hostname.clone().unwrap_or_else(own_name),
         acceleration: AccelerationChoice::requested(guest.acceleration),
         link: Some(guest.link),
+        confinement: builder.confinement,
         randomise_addresses: false,
         kernel: None,
         kernel_arguments: String::new(),

@@ -229,6 +229,7 @@ fn start_driver(
     started_vm: StartedVm,
     attach_socket: Option<(AttachSocket, VmSummary)>,
 ) -> Result<Vm, Error> {
+    let confinement = vmm.confinement().to_vec();
     let (requests, receiver) = mpsc::unbounded_channel();
     let (state_sender, state) = watch::channel(VmState::Running);
     let killer = vmm.killer();
@@ -288,6 +289,7 @@ fn start_driver(
         facts: Some(facts),
         backend,
         rejected_backends: Some(rejected_backends),
+        confinement: Some(confinement),
         warnings,
         acceleration,
         link,
@@ -546,6 +548,7 @@ fn machine_for(
             .unwrap_or_else(|| "vmcell".to_owned()),
         acceleration,
         link: builder.link,
+        confinement: builder.confinement,
         randomise_addresses: builder.randomise_addresses,
         kernel: builder.kernel.clone(),
         kernel_arguments: builder.kernel_arguments.clone(),

@@ -23,7 +23,6 @@ use std::{
     fs,
     os::unix::{ffi::OsStrExt as _, net::UnixListener},
     path::{Path, PathBuf},
-    process::Command,
 };
 
 use self::{
@@ -31,15 +30,21 @@ use self::{
     control::{CloudHypervisorControl, SavedFolder, has_snapshots, require_snapshots},
 };
 use super::{
-    AgentTransport, Backend, BackendHealth, Feature, Launched, Machine, SavedMachine,
-    http_api::{Api, NO_API_REMEDY},
+    AgentTransport, Backend, BackendHealth, Feature, Launched, Machine, SavedMachine, VmmProgram,
+    http_api::{API_WRITES_ANYWHERE, Api, NO_API_REMEDY},
     kvm::{check_kvm, require_kvm},
     messages::with_messages,
     raw_disk::raw_disk,
     savable::{Savable, WITHOUT_JAIL, check_fits},
     version::Version,
 };
-use crate::{error::Error, link::LinkKind, locate, metrics::DiskFile, run_folder::RunFolder};
+use crate::{
+    error::Error,
+    link::LinkKind,
+    locate,
+    metrics::DiskFile,
+    run_folder::{RunFolder, VMM},
+};
 
 /// The Cloud Hypervisor backend. It needs KVM, and a guest kernel with PCI and
 /// ACPI: `kernel-config/build.sh cloud-hypervisor` builds one.
@@ -105,7 +110,8 @@ impl CloudHypervisor {
     /// Starts the VMM for a VM that boots.
     fn boot(&self, program: &Path, machine: &Machine, version: Version) -> Result<Started, Error> {
         let folder = RunFolder::create(&RunFolder::base(), machine.id())?;
-        let api = folder.path().join(API);
+        let vmm_folder = folder.vmm_folder()?;
+        let api = vmm_folder.join(API);
         if self.has_api && api.as_os_str().as_bytes().contains(&b',') {
             return Err(Error::BadFile {
                 what: "run folder",
@@ -115,7 +121,7 @@ impl CloudHypervisor {
                     .to_owned(),
             });
         }
-        let transport = AgentTransport::hybrid(folder.path().join(VSOCK))?;
+        let transport = AgentTransport::hybrid(vmm_folder.join(VSOCK))?;
         let disk = raw_disk(machine, self.name())?;
         let savable = self
             .has_api
@@ -127,12 +133,17 @@ impl CloudHypervisor {
             version,
             api: self.has_api.then_some(api),
         };
-        let mut command = Command::new(program);
-        command.args(arguments::arguments(machine, &parts));
         let disk_file = DiskFile::new(&disk);
-        let descriptors = vec![disk.into(), initramfs.into()];
-        command.current_dir(folder.path());
-        let launched = Launched::spawn(command, descriptors, transport)?;
+        let mut vmm = vmm_program(program, machine, &vmm_folder)
+            .args(arguments::arguments(machine, &parts))
+            .readable(&parts.kernel)
+            .descriptors([disk.into(), initramfs.into()])
+            .reopens(3)
+            .reopens(4);
+        if self.has_api {
+            vmm = vmm.unconfined(API_WRITES_ANYWHERE);
+        }
+        let launched = Launched::start(vmm, transport)?;
         Ok(Started {
             launched: launched.disk(disk_file).keep(folder),
             savable,
@@ -147,20 +158,22 @@ impl CloudHypervisor {
         saved: &SavedMachine,
     ) -> Result<(Started, SavedFolder), Error> {
         let folder = RunFolder::create(&RunFolder::base(), machine.id())?;
-        let transport = AgentTransport::hybrid(folder.path().join(VSOCK))?;
+        let vmm_folder = folder.vmm_folder()?;
+        let transport = AgentTransport::hybrid(vmm_folder.join(VSOCK))?;
         let disk = raw_disk(machine, self.name())?;
         let savable = Savable::new(machine, &disk, WITHOUT_JAIL)?;
-        let api = UnixListener::bind(folder.path().join(API))
+        let api = UnixListener::bind(vmm_folder.join(API))
             .map_err(Error::host("make a socket for the API"))?;
-        let files = SavedFolder::create(folder.path().join(SAVED), saved, FIRST_SAVED_FD);
+        let files = SavedFolder::create(vmm_folder.join(SAVED), saved, FIRST_SAVED_FD);
         let (files, saved) = files.map_err(Error::host("open the saved VM"))?;
-        let mut command = Command::new(program);
-        command.args(arguments::restore_arguments());
         let disk_file = DiskFile::new(&disk);
         let mut descriptors = vec![disk.into(), api.into()];
         descriptors.extend(saved);
-        command.current_dir(folder.path());
-        let launched = Launched::spawn(command, descriptors, transport)?;
+        let vmm = vmm_program(program, machine, &vmm_folder)
+            .args(arguments::restore_arguments())
+            .descriptors(descriptors)
+            .unconfined(API_WRITES_ANYWHERE);
+        let launched = Launched::start(vmm, transport)?;
         let started = Started {
             launched: launched.disk(disk_file).keep(folder),
             savable: Some(savable),
@@ -214,7 +227,7 @@ impl Backend for CloudHypervisor {
         };
         let mut control = CloudHypervisorControl {
             api: Api {
-                socket: RunFolder::base().join(machine.id()).join(API),
+                socket: RunFolder::base().join(machine.id()).join(VMM).join(API),
             },
             savable,
             version,
@@ -225,6 +238,16 @@ impl Backend for CloudHypervisor {
         }
         Ok(launched.control(control))
     }
+}
+
+/// Returns the VMM, with what it needs whether or not it boots a VM.
+fn vmm_program(program: &Path, machine: &Machine, folder: &Path) -> VmmProgram {
+    VmmProgram::new(program, machine)
+        .current_dir(folder)
+        .writable(folder)
+        .device("/dev/kvm")
+        .uses_sockets()
+        .uses_memory_files()
 }
 
 /// A Cloud Hypervisor that runs.

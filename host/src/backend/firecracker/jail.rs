@@ -140,7 +140,7 @@ impl Jail {
         command
             .args(self.arguments(firecracker, folder.path(), &cgroup, options))
             .current_dir("/");
-        let launched = Launched::spawn(command, Vec::new(), transport)?
+        let launched = Launched::spawn_jailed(command, transport)?
             .disk(DiskFile::new(&disk))
             .keep(folder);
         Ok(Started { launched, savable })

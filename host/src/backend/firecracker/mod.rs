@@ -31,7 +31,6 @@ use std::{
     ffi::OsString,
     os::fd::OwnedFd,
     path::{Path, PathBuf},
-    process::Command,
 };
 
 pub use self::jail::Jail;
@@ -41,14 +40,21 @@ use self::{
 };
 use super::{
     AgentTransport, Backend, BackendHealth, Feature, Launched, Machine, PartKind, SavedMachine,
-    http_api::{Api, NO_API_REMEDY},
+    VmmProgram,
+    http_api::{API_WRITES_ANYWHERE, Api, NO_API_REMEDY},
     kvm::{check_kvm, require_kvm},
     machine::memfd_with,
     messages::with_messages,
     raw_disk::raw_disk,
     savable::{Savable, WITHOUT_JAIL, check_fits},
 };
-use crate::{error::Error, link::LinkKind, locate, metrics::DiskFile, run_folder::RunFolder};
+use crate::{
+    error::Error,
+    link::LinkKind,
+    locate,
+    metrics::DiskFile,
+    run_folder::{RunFolder, VMM},
+};
 
 pub(crate) use self::vulnerable_versions::vulnerability;
 
@@ -153,7 +159,7 @@ impl Firecracker {
             ));
         }
         Ok(match &self.jail {
-            None => RunFolder::base().join(id).join(API),
+            None => RunFolder::base().join(id).join(VMM).join(API),
             Some(jail) => jail.root(&self.locate()?, id).join(API),
         })
     }
@@ -177,7 +183,8 @@ impl Firecracker {
 
     fn start_unjailed(&self, program: &Path, machine: &Machine) -> Result<Started, Error> {
         let folder = RunFolder::create(&RunFolder::base(), machine.id())?;
-        let transport = AgentTransport::hybrid(folder.path().join(VSOCK))?;
+        let vmm_folder = folder.vmm_folder()?;
+        let transport = AgentTransport::hybrid(vmm_folder.join(VSOCK))?;
         let disk = raw_disk(machine, "firecracker")?;
         let savable = self
             .has_api
@@ -185,8 +192,15 @@ impl Firecracker {
             .transpose()?;
         let disk_file = DiskFile::new(&disk);
         let mut descriptors = vec![disk.into()];
+        let mut vmm = VmmProgram::new(program, machine)
+            .current_dir(&vmm_folder)
+            .writable(&vmm_folder)
+            .device("/dev/kvm")
+            .uses_sockets()
+            .uses_memory_files();
         let config = match machine.saved() {
             None => {
+                vmm = vmm.readable(machine.kernel()?);
                 descriptors.extend(boot_files(machine, &transport)?);
                 Some(CONFIG)
             }
@@ -195,12 +209,17 @@ impl Firecracker {
                 None
             }
         };
-        let mut command = Command::new(program);
-        let api = self.has_api.then(|| folder.path().join(API));
-        command
+        let api = self.has_api.then(|| vmm_folder.join(API));
+        if self.has_api {
+            vmm = vmm.unconfined(API_WRITES_ANYWHERE);
+        }
+        for number in 0..descriptors.len() {
+            vmm = vmm.reopens(3 + number);
+        }
+        let vmm = vmm
             .args(arguments(machine, config, api.as_deref()))
-            .current_dir(folder.path());
-        let launched = Launched::spawn(command, descriptors, transport)?
+            .descriptors(descriptors);
+        let launched = Launched::start(vmm, transport)?
             .disk(disk_file)
             .keep(folder);
         Ok(Started { launched, savable })
@@ -370,7 +389,7 @@ mod tests {
     fn the_api_of_a_vm_is_in_its_folder_or_its_jail() {
         let firecracker = Firecracker::at("/bin/true").with_api();
         let free = firecracker.api_socket("0123").unwrap();
-        assert_eq!(free, RunFolder::base().join("0123/api"));
+        assert_eq!(free, RunFolder::base().join("0123/vmm/api"));
         let jailed = firecracker.jailed(Jail::new(123, 100).folder("/jails"));
         let program = std::fs::canonicalize("/bin/true").unwrap();
         let name = program.file_name().unwrap().to_str().unwrap();

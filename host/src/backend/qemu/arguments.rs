@@ -107,11 +107,6 @@ impl Arguments {
         let memory = match parts.memory {
             Memory::Shared(_) => Some(file("on")),
             Memory::CopyOf(_) => Some(file("off")),
-            // A vhost-user device is another process and must map the guest's
-            // memory.
-            Memory::Own if parts.link == Device::VhostUserVsock => {
-                Some(format!("memory-backend-memfd,share=on,size={size}M"))
-            }
             Memory::Own => None,
         };
         if let Some(memory) = memory {
@@ -375,11 +370,12 @@ mod tests {
     fn vsock_by_another_program_needs_memory_that_both_see() {
         let mut parts = parts();
         parts.link = Device::VhostUserVsock;
+        parts.memory = Memory::Shared(file());
         let text = text(&Machine::sample(Acceleration::Kvm), &parts);
         assert!(
             text.contains(
                 "
--object memory-backend-memfd,share=on,size=256M,id=microvm.ram
+-object memory-backend-file,mem-path=/proc/self/fd/9,share=on,size=256M,id=microvm.ram
 -machine microvm,acpi=off,x-option-roms=off,rtc=on,memory-backend=microvm.ram
 -accel kvm
 "

@@ -8,7 +8,7 @@ use std::{
 
 use rustix::io::Errno;
 
-use super::vhost_device::VhostDevice;
+use super::vhost_device::{VSOCK, VhostDevice};
 use crate::{
     backend::{AgentTransport, Machine, RunFolder},
     error::Error,
@@ -93,9 +93,9 @@ impl Link {
     fn hybrid(machine: &Machine, program: Option<&Path>) -> Result<Self, Error> {
         let program = locate::vhost_device_vsock(program)?;
         let folder = RunFolder::create(&RunFolder::base(), machine.id())?;
-        let path = folder.path().join("vsock");
-        let transport = AgentTransport::hybrid(&path)?;
-        let (helper, descriptor) = VhostDevice::start(program, folder, &path)?;
+        let sockets = folder.vmm_folder()?;
+        let transport = AgentTransport::hybrid(sockets.join(VSOCK))?;
+        let (helper, descriptor) = VhostDevice::start(program, machine, folder, &sockets)?;
         Ok(Self {
             choice: LinkChoice::requested(LinkKind::HybridVsock),
             transport,

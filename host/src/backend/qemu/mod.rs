@@ -1,6 +1,7 @@
 //! QEMU, with its `microvm` machine: virtio-mmio devices and nothing else.
 
 mod arguments;
+mod confinement;
 mod control;
 mod disk;
 mod link;
@@ -10,12 +11,8 @@ mod vhost_device;
 use std::{
     fs::File,
     io,
-    os::{
-        fd::OwnedFd,
-        unix::{net::UnixStream, process::CommandExt},
-    },
+    os::{fd::OwnedFd, unix::net::UnixStream},
     path::PathBuf,
-    process::{Command, Stdio},
 };
 
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -28,7 +25,7 @@ use self::{
     qmp::Qmp,
 };
 use super::{
-    Backend, BackendHealth, Feature, Launched, Machine, PartKind, Vmm, messages::with_messages,
+    Backend, BackendHealth, Feature, Launched, Machine, PartKind, messages::with_messages,
     version::Version,
 };
 use crate::{
@@ -124,7 +121,7 @@ impl Backend for Qemu {
             link: link.device,
             tsc_khz: tsc::frequency_khz(),
             single_thread: needs_single_thread(&machine, || Version::of(&program)),
-            memory: memory(&machine).map_err(Error::host("make the VM's memory"))?,
+            memory: memory(&machine, link.device).map_err(Error::host("make the VM's memory"))?,
         };
         let start = match machine.saved() {
             None => machine.initramfs("/dev/vda", link.transport.boot_link())?,
@@ -158,15 +155,9 @@ impl Backend for Qemu {
             can_be_saved: link.device == Device::Serial,
         };
 
-        let mut command = Command::new(program);
-        command
+        let mut vmm = confinement::vmm_program(program, &machine, &parts)
             .args(arguments::arguments(&machine, &parts))
-            .env_clear()
-            .current_dir("/")
-            // A Ctrl-C at the terminal is for the program, not for its VMs.
-            .process_group(0)
-            .stdout(Stdio::null())
-            .stderr(OwnedFd::from(vmm_stderr));
+            .stderr(vmm_stderr);
         let mut descriptors = vec![
             link.descriptor,
             vmm_console.into(),
@@ -177,9 +168,10 @@ impl Backend for Qemu {
         let backing = parts.disk.backing.into_iter();
         descriptors.extend(backing.map(|layer| OwnedFd::from(layer.file)));
         if let Memory::Shared(memory) | Memory::CopyOf(memory) = parts.memory {
+            vmm = vmm.reopens(3 + descriptors.len());
             descriptors.push(memory.into());
         }
-        let vmm = Vmm::spawn(command, descriptors)?;
+        let vmm = vmm.descriptors(descriptors).spawn()?;
         if let Some(saved) = machine.saved() {
             let restored = control.restore(saved, START_FD);
             restored.map_err(|error| with_messages(error, &stderr))?;
@@ -203,13 +195,14 @@ impl Backend for Qemu {
 }
 
 /// Makes the memory of a VM.
-fn memory(machine: &Machine) -> io::Result<Memory> {
+fn memory(machine: &Machine, link: Device) -> io::Result<Memory> {
     if let Some(saved) = machine.saved()
         && let Some(file) = saved.open(PartKind::Memory)?.into_iter().next()
     {
         return Ok(Memory::CopyOf(file));
     }
-    if !machine.shares_memory {
+    // A vhost-user device is another process and must map the guest's memory.
+    if !machine.shares_memory && link != Device::VhostUserVsock {
         return Ok(Memory::Own);
     }
     let file = File::from(memfd_create("vmcell-memory", MemfdFlags::CLOEXEC)?);

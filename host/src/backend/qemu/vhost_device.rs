@@ -6,10 +6,9 @@ use std::{
     io::{self, Read as _},
     os::{
         fd::{AsFd, OwnedFd},
-        unix::{net::UnixStream, process::CommandExt},
+        unix::net::UnixStream,
     },
     path::{Path, PathBuf},
-    process::{Command, Stdio},
     time::{Duration, Instant},
 };
 
@@ -19,7 +18,7 @@ use rustix::{
 };
 
 use crate::{
-    backend::{RunFolder, Vmm},
+    backend::{Machine, RunFolder, Vmm, VmmProgram},
     error::Error,
     printable,
 };
@@ -33,32 +32,31 @@ pub(super) struct VhostDevice {
     pub(super) folder: RunFolder,
 }
 
+/// The name of its socket for connections to the guest.
+pub(super) const VSOCK: &str = "vsock";
+
 /// How long it may take to accept a connection.
 const READY_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl VhostDevice {
-    /// Starts it, with a socket for connections to the guest at `vsock`. Also
-    /// returns the connection that QEMU uses to talk to it.
+    /// Starts it, with its sockets in a folder. Also returns the connection that QEMU uses to talk to it.
     pub(super) fn start(
         path: PathBuf,
+        machine: &Machine,
         folder: RunFolder,
-        vsock: &Path,
+        sockets: &Path,
     ) -> Result<(Self, OwnedFd), Error> {
-        let vhost = folder.path().join("vhost");
+        let vhost = sockets.join("vhost");
         let pair = UnixStream::pair().map_err(Error::host("make a socket pair"))?;
         let (stderr, device_stderr) = pair;
-        let mut command = Command::new(&path);
-        command
-            .args(arguments(&vhost, vsock))
-            .env_clear()
-            .current_dir("/")
-            // Like QEMU.
-            .process_group(0)
-            .stdout(Stdio::null())
-            .stderr(OwnedFd::from(device_stderr));
         // Watched before it can create its sockets.
-        let changes = watch_created(folder.path()).map_err(Error::host("watch a folder"))?;
-        let program = Vmm::spawn(command, Vec::new())?;
+        let changes = watch_created(sockets).map_err(Error::host("watch a folder"))?;
+        let program = VmmProgram::new(&path, machine)
+            .args(arguments(&vhost, &sockets.join(VSOCK)))
+            .writable(sockets)
+            .uses_sockets()
+            .stderr(device_stderr)
+            .spawn()?;
         let connected = connect(&vhost, &changes, &program);
         let device = Self {
             program,
