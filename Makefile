@@ -36,12 +36,14 @@ build: tools ## Build the library with its agent, and the CLI.
 test: setup vsock ## Run all tests, including those with real VMs.
 	kernel-config/check.sh
 	cargo test --workspace --no-fail-fast
+	cargo test --package vmcell-launcher --features program
 	VMCELL_TEST_LINK=hybrid-vsock cargo test --workspace --test vm
 
 lint: tools ## Check format, lints and documentation.
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
 	cargo clippy -p vmcell-agent --bin vmcell-init --features init --profile guest -- -D warnings
+	cargo clippy -p vmcell-launcher --all-targets --features program -- -D warnings
 	RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps
 
 features: tools ## Check each library without features, with each feature alone, and for other systems.
@@ -81,6 +83,7 @@ deny: ## Check licences, versions, sources and known vulnerabilities of dependen
 # committed seeds. Sanitizers need a nightly compiler, and the fuzzed code has no
 # unsafe code. No VM is started, so any file can stand in for the agent.
 fuzz: export VMCELL_AGENT = $(CURDIR)/Makefile
+fuzz: export VMCELL_LAUNCHER = $(CURDIR)/Makefile
 fuzz: ## Fuzz the parsers of untrusted input, each target for FUZZ_SECONDS.
 	@scripts/setup.sh fuzz
 	set -e; for target in $(FUZZ_TARGETS); do \

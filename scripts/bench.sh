@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-all=(vm snapshots workspaces secrets mcp environments processes files terminals services ports network disk links process_backend churn sizes wire screen)
+all=(vm confinement snapshots workspaces secrets mcp environments processes files terminals services ports network disk links process_backend churn sizes wire screen)
 target=${CARGO_TARGET_DIR:-target}
 readme=benches/README.md
 update=no

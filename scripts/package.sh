@@ -6,7 +6,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-packages=(vmcell-wire vmcell-agent vmcell-archive vmcell-tree vmcell-disk vmcell-rootfs vmcell vmcell-dockerfile vmcell-mcp)
+packages=(vmcell-wire vmcell-agent vmcell-launcher vmcell-archive vmcell-tree vmcell-disk vmcell-rootfs vmcell vmcell-dockerfile vmcell-mcp)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 registry=$work/registry

@@ -83,7 +83,7 @@ pub(crate) fn shell(arguments: ShellArguments) -> anyhow::Result<u8> {
     if let Some(id) = vm {
         ensure!(
             !machine.is_set(),
-            "--backend, --link and --allow-host-compat need a new VM: omit {id}"
+            "--backend, --link, --confinement and --allow-host-compat need a new VM: omit {id}"
         );
         ensure!(
             !network.is_set(),

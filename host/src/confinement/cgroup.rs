@@ -24,32 +24,35 @@ pub(super) struct VmmCgroup {
 /// The controllers that it needs.
 const CONTROLLERS: [&str; 2] = ["memory", "pids"];
 
-/// The most memory of a VMM beyond that of its guest, in MiB.
-const MEMORY_BEYOND_GUEST_MIB: u32 = 1024;
+/// The most memory of a VMM beyond that of its guest, in MiB. QEMU has up to a gigabyte of
+/// translated code if it emulates the processor.
+const MEMORY_BEYOND_GUEST_MIB: u32 = 2048;
 
 /// The most threads of a VMM.
 const MAX_THREADS: u32 = 512;
 
 impl VmmCgroup {
-    /// Creates it, or returns why there is none.
-    pub(super) fn create(id: &str, memory_mib: u32) -> Result<Result<Self, String>, Error> {
-        let parent = match parent() {
-            Ok(parent) => parent,
-            Err(reason) => return Ok(Err(reason)),
-        };
-        let path = parent.join(format!("vmcell-{id}.vmm"));
-        let folder = RunFolder::create(&RunFolder::base(), &format!("{id}.cgroup"))?;
-        folder.remove_cgroup_on_drop(&path)?;
+    /// Creates it, or returns why there is none. A VM may have several, with names of their own.
+    pub(super) fn create(id: &str, name: &str, memory_mib: u32) -> Result<Self, String> {
+        let path = parent()?.join(format!("vmcell-{id}.{name}"));
+        let folder = folder(&format!("{id}.{name}"), &path).map_err(|error| error.to_string())?;
         let memory_mib = memory_mib.saturating_add(MEMORY_BEYOND_GUEST_MIB);
-        Ok(match make(&path, memory_mib) {
-            Ok(directory) => Ok(Self {
-                directory,
-                limits: format!("{memory_mib} MiB of memory, {MAX_THREADS} threads"),
-                _folder: folder,
-            }),
-            Err(error) => Err(format!("{} cannot be made: {error}", path.display())),
+        let made = make(&path, memory_mib);
+        let directory =
+            made.map_err(|error| format!("{} cannot be made: {error}", path.display()))?;
+        Ok(Self {
+            directory,
+            limits: format!("{memory_mib} MiB of memory, {MAX_THREADS} threads"),
+            _folder: folder,
         })
     }
+}
+
+/// Creates the folder that removes the cgroup.
+fn folder(name: &str, cgroup: &Path) -> Result<RunFolder, Error> {
+    let folder = RunFolder::create(&RunFolder::base(), name)?;
+    folder.remove_cgroup_on_drop(cgroup)?;
+    Ok(folder)
 }
 
 fn make(path: &Path, memory_mib: u32) -> io::Result<File> {

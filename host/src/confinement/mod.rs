@@ -23,7 +23,7 @@ mod launcher;
 mod libraries;
 mod program;
 
-use std::fmt;
+use std::{fmt, str::FromStr};
 
 pub use program::VmmProgram;
 pub use vmcell_launcher::{Layer, LayerStatus};
@@ -60,6 +60,21 @@ impl Confinement {
 impl fmt::Display for Confinement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
+    }
+}
+
+impl FromStr for Confinement {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self, Error> {
+        [Self::Required, Self::BestEffort, Self::Off]
+            .into_iter()
+            .find(|confinement| confinement.name() == name)
+            .ok_or_else(|| {
+                Error::Invalid(format!(
+                    "{name:?} is no confinement: choose required, best-effort or off"
+                ))
+            })
     }
 }
 

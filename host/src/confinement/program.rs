@@ -216,7 +216,7 @@ impl VmmProgram {
     }
 
     fn spawn_confined(self) -> Result<Started, Error> {
-        let cgroup = VmmCgroup::create(&self.id, self.memory_mib)?;
+        let cgroup = self.cgroup();
         let plan = self.plan(&cgroup)?;
         let cgroup = cgroup.ok();
         let directory = cgroup.as_ref().map(|cgroup| &cgroup.directory);
@@ -237,7 +237,7 @@ impl VmmProgram {
 
     /// Returns how it would be confined.
     fn examine(self) -> Result<Vec<LayerStatus>, Error> {
-        let cgroup = VmmCgroup::create(&self.id, self.memory_mib)?;
+        let cgroup = self.cgroup();
         let plan = Plan {
             program: None,
             ..self.plan(&cgroup)?
@@ -254,6 +254,11 @@ impl VmmProgram {
                 reason: format!("the launcher does not run: {error}"),
             }),
         }
+    }
+
+    fn cgroup(&self) -> Result<VmmCgroup, String> {
+        let name = self.path.file_name().unwrap_or_default();
+        VmmCgroup::create(&self.id, &name.to_string_lossy(), self.memory_mib)
     }
 
     fn plan(&self, cgroup: &Result<VmmCgroup, String>) -> Result<Plan, Error> {

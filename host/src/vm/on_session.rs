@@ -31,6 +31,7 @@ impl Vm {
             control: Control::Attached(VmName::new("test").unwrap()),
             backend: "test".to_owned(),
             rejected_backends: None,
+            confinement: None,
             warnings: Vec::new(),
             acceleration: None,
             link: LinkChoice::new(LinkKind::Relay, "a test"),

@@ -32,7 +32,8 @@ impl Targets {
         fs::write(home.path().join("key"), "secret").unwrap();
         fs::write(home.path().join("other-layer"), "disk").unwrap();
         let socket = UnixListener::bind(home.path().join("other-socket")).unwrap();
-        let abstract_name = format!("vmcell-test-{}", std::process::id());
+        let unique = home.path().file_name().unwrap().to_str().unwrap();
+        let abstract_name = format!("vmcell-test{unique}");
         let address = SocketAddr::from_abstract_name(&abstract_name).unwrap();
         let abstract_socket = UnixListener::bind_addr(&address).unwrap();
         Self {

@@ -41,7 +41,7 @@ async fn there_is_none_unless_it_is_asked_for() {
     let fake = firecracker();
     let firecracker = Firecracker::at(fake.path("firecracker"));
     let vm = builder(firecracker).start().await.unwrap();
-    assert!(!RunFolder::base().join(vm.id()).join("api").exists());
+    assert!(!RunFolder::base().join(vm.id()).join("vmm/api").exists());
     vm.kill().await.unwrap();
 }
 

@@ -26,7 +26,7 @@ async fn it_dies_with_the_last_handle_and_its_folder_goes() {
         .await
         .unwrap();
     let folder = vmcell::backend::RunFolder::base().join(vm.id());
-    assert!(folder.join("v").exists());
+    assert!(folder.join("vmm/v").exists());
     vm.kill().await.unwrap();
     assert_eq!(vm.ended().await.reason, End::Killed);
     assert!(!folder.exists());

@@ -23,6 +23,7 @@ use std::{
     process::{Command, ExitCode},
 };
 
+use rustix::process::chdir;
 use vmcell_launcher::{Failure, Layer, LayerStatus, Message, Plan};
 
 use self::{
@@ -131,6 +132,7 @@ fn execute(
     descriptors: &Descriptors,
     layers: Vec<LayerStatus>,
 ) -> Result<Infallible, Failure> {
+    chdir(&*plan.folder).stage("change the folder")?;
     descriptors.report(&Message::Confined(layers));
     let (Some(program), Some((name, arguments))) = (&plan.program, plan.arguments.split_first())
     else {

@@ -76,8 +76,7 @@ pub(crate) fn set_up(plan: &Plan) -> Result<(), Failure> {
     attach(&processes, Path::new("/proc")).layer(layer, "mount /proc")?;
     // The new root itself, not what is mounted in it.
     let root = File::open("/").layer(layer, "change the root")?;
-    sys::restrict_mount(root.as_fd(), READ_ONLY, false).layer(layer, "change the root")?;
-    chdir(&*plan.folder).layer(layer, "change the folder")
+    sys::restrict_mount(root.as_fd(), READ_ONLY, false).layer(layer, "change the root")
 }
 
 impl Part {

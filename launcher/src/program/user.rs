@@ -30,6 +30,17 @@ pub(crate) fn change(plan: &Plan) -> io::Result<LayerStatus> {
     if let Some(path) = unusable(plan)? {
         return inactive(format!("others may not read {path}"));
     }
+    match become_user(plan, user) {
+        Ok(()) => Ok(LayerStatus::active(Layer::User, user.id.to_string())),
+        // This root is one of a user namespace, such as a container, that has few users.
+        Err(error) if is_refused(&error) => {
+            inactive(format!("this root may not become user {}", user.id))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn become_user(plan: &Plan, user: &OwnUser) -> io::Result<()> {
     let (uid, gid) = (Uid::from_raw(user.id), Gid::from_raw(user.id));
     for folder in &plan.writable {
         // With the sockets that it connects to.
@@ -39,19 +50,15 @@ pub(crate) fn change(plan: &Plan) -> io::Result<LayerStatus> {
         lchown(folder, Some(user.id), Some(user.id))?;
     }
     let groups: Vec<_> = user.groups.iter().copied().map(Gid::from_raw).collect();
-    let changed = set_thread_groups(&groups)
-        .and_then(|()| set_thread_res_gid(gid, gid, gid))
-        .and_then(|()| set_thread_res_uid(uid, uid, uid));
-    match changed {
-        Ok(()) => Ok(active(user)),
-        // In a container that has few users.
-        Err(Errno::INVAL) => inactive(format!("there is no user {} here", user.id)),
-        Err(errno) => Err(errno.into()),
-    }
+    set_thread_groups(&groups)?;
+    set_thread_res_gid(gid, gid, gid)?;
+    set_thread_res_uid(uid, uid, uid)?;
+    Ok(())
 }
 
-fn active(user: &OwnUser) -> LayerStatus {
-    LayerStatus::active(Layer::User, format!("{}", user.id))
+fn is_refused(error: &io::Error) -> bool {
+    let errno = Errno::from_io_error(error);
+    matches!(errno, Some(Errno::INVAL | Errno::PERM))
 }
 
 /// Returns the first file that another user than root could not use.

@@ -25,8 +25,8 @@ use self::{
     qmp::Qmp,
 };
 use super::{
-    Backend, BackendHealth, Feature, Launched, Machine, PartKind, messages::with_messages,
-    version::Version,
+    Backend, BackendHealth, Feature, Launched, Machine, PartKind, VmmProgram,
+    messages::with_messages, version::Version,
 };
 use crate::{
     acceleration::{Acceleration, AccelerationChoice},
@@ -39,6 +39,7 @@ use crate::{
 pub struct Qemu {
     program: Option<PathBuf>,
     vhost_device_vsock: Option<PathBuf>,
+    readable: Vec<PathBuf>,
 }
 
 impl Qemu {
@@ -62,6 +63,15 @@ impl Qemu {
     #[must_use]
     pub fn vhost_device_vsock(mut self, program: impl Into<PathBuf>) -> Self {
         self.vhost_device_vsock = Some(program.into());
+        self
+    }
+
+    /// Lets a [confined](crate::confinement) QEMU read a file or a folder: for one that has
+    /// libraries or firmware neither in the folders of the system nor beside itself. Can be
+    /// called many times.
+    #[must_use]
+    pub fn readable(mut self, path: impl Into<PathBuf>) -> Self {
+        self.readable.push(path.into());
         self
     }
 
@@ -155,7 +165,8 @@ impl Backend for Qemu {
             can_be_saved: link.device == Device::Serial,
         };
 
-        let mut vmm = confinement::vmm_program(program, &machine, &parts)
+        let vmm = confinement::vmm_program(program, &machine, &parts);
+        let mut vmm = (self.readable.iter().fold(vmm, VmmProgram::readable))
             .args(arguments::arguments(&machine, &parts))
             .stderr(vmm_stderr);
         let mut descriptors = vec![

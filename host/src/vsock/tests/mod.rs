@@ -13,7 +13,7 @@
 mod guest;
 mod program;
 
-use std::{io, path::PathBuf, time::Duration};
+use std::{fs, io, os::unix::fs::PermissionsExt as _, path::PathBuf, time::Duration};
 
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -22,7 +22,10 @@ use tokio::{
 };
 
 use self::program::Program;
-use crate::{Command, Error, LinkKind, Vm, backend::RunFolder};
+use crate::{
+    Command, Error, LinkKind, Vm,
+    run_folder::{RunFolder, VMM},
+};
 
 /// The port on which the guest's part reports what it does.
 const CONTROL_PORT: u32 = 2000;
@@ -90,8 +93,14 @@ struct Host {
 
 impl Host {
     fn of(vm: &Vm) -> Self {
-        let vsock = RunFolder::base().join(vm.id()).join("vsock");
-        let listen = |port| UnixListener::bind(format!("{}_{port}", vsock.display())).unwrap();
+        let vsock = RunFolder::base().join(vm.id()).join(VMM).join("vsock");
+        let listen = |port| {
+            let path = format!("{}_{port}", vsock.display());
+            let listener = UnixListener::bind(&path).unwrap();
+            // The VMM has another user if this test is root.
+            fs::set_permissions(path, fs::Permissions::from_mode(0o777)).unwrap();
+            listener
+        };
         let (control, data) = (listen(CONTROL_PORT), listen(DATA_PORT));
         Self {
             vsock,
