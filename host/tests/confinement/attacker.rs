@@ -89,7 +89,8 @@ const ATTACKS: &[Attack] = &[
         let context = fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
         fsconfig_create(&context)?;
         let flags = FsMountFlags::FSMOUNT_CLOEXEC;
-        Ok(drop(fsmount(&context, flags, MountAttrFlags::empty())?))
+        fsmount(&context, flags, MountAttrFlags::empty())?;
+        Ok(())
     }),
     ("unshare", |_| match unshare(CloneFlags::CLONE_NEWUSER) {
         // This process has threads; one that has none would be in another namespace now.
@@ -97,7 +98,8 @@ const ATTACKS: &[Attack] = &[
         Err(errno) => Err(errno.into()),
     }),
     ("make a file in memory", |_| {
-        Ok(drop(memfd_create("attack", MemfdFlags::CLOEXEC)?))
+        memfd_create("attack", MemfdFlags::CLOEXEC)?;
+        Ok(())
     }),
     ("make a process", |_| {
         Command::new("/proc/self/exe")
