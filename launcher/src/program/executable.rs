@@ -82,3 +82,45 @@ fn number(bytes: &[u8], at: usize, length: usize) -> Option<u64> {
         .copy_from_slice(bytes.get(at..at + length)?);
     Some(u64::from_le_bytes(number))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    fn examine_bytes(bytes: &[u8]) -> io::Result<Executable> {
+        let mut file = tempfile::NamedTempFile::new()?;
+        file.write_all(bytes)?;
+        examine(file.path().as_os_str())
+    }
+
+    #[test]
+    fn a_dynamic_program_has_a_loader() {
+        let this = std::env::current_exe().unwrap();
+        let loader = examine(this.as_os_str()).unwrap().loader.unwrap();
+        assert!(std::fs::exists(&loader).unwrap(), "{loader:?}");
+    }
+
+    #[test]
+    fn a_script_names_its_interpreter() {
+        let found = examine_bytes(b"#! /bin/sh -e\nexec qemu\n").unwrap();
+        assert_eq!(found.script.as_deref(), Some("/bin/sh -e"));
+    }
+
+    #[test]
+    fn what_is_no_program_has_neither() {
+        let mut header = vec![0; 64];
+        header[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        // A table beyond the end of the file.
+        let mut beyond = header.clone();
+        beyond[32..40].fill(0xff);
+        (beyond[54], beyond[56]) = (56, 1);
+        let mut huge = header.clone();
+        huge[54..58].fill(0xff);
+        for bytes in [&b""[..], b"\x7fELF", &header, &huge, &[0xff; 100]] {
+            assert_eq!(examine_bytes(bytes).unwrap(), Executable::default());
+        }
+        examine_bytes(&beyond).unwrap_err();
+    }
+}
