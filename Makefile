@@ -3,7 +3,7 @@
 
 # For how long `make fuzz` runs each of its targets.
 FUZZ_SECONDS ?= 60
-FUZZ_TARGETS ?= decode disk log_pattern patch pattern screen
+FUZZ_TARGETS ?= archive decode disk dockerfile log_pattern oci patch pattern records sanitizer screen
 
 # Tests often wait for VMs, so run 1.5 tests per processor to keep all of them busy.
 export RUST_TEST_THREADS ?= $(shell expr $$(nproc) + $$(nproc) / 2)

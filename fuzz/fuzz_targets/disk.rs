@@ -39,7 +39,10 @@ fuzz_target!(|input: &[u8]| {
 
 fn use_everything(disk: &Disk) {
     let _ = (disk.info(), disk.layers(), disk.partitions());
-    for walk in [WalkOptions::new().with_sha256(), WalkOptions::new().unsorted()] {
+    for walk in [
+        WalkOptions::new().with_sha256(),
+        WalkOptions::new().unsorted(),
+    ] {
         let Ok(entries) = disk.walk("/", walk) else {
             continue;
         };

@@ -1,6 +1,6 @@
 //! `vmcell doctor`.
 
-use std::os::unix::fs::PermissionsExt as _;
+use std::{os::unix::fs::PermissionsExt as _, path::Path, process::Command};
 
 use serde_json::{Value, json};
 
@@ -134,5 +134,56 @@ fn a_firecracker_with_a_known_hole_is_named() {
     assert!(
         detail.contains("1.14.3") && detail.contains("CVE-2026-5747"),
         "{detail}"
+    );
+}
+
+/// What the shell of a guest does to have a cgroup that it may divide, as systemd gives one to
+/// each user, and to examine that.
+const IN_A_CGROUP: &str = "
+for cgroup in /sys/fs/cgroup /sys/fs/cgroup/vmcell; do
+    echo '+memory +pids' > $cgroup/cgroup.subtree_control
+done
+exec unshare -m sh -ec '
+    umount -l /sys/fs/cgroup
+    mount -t cgroup2 none /sys/fs/cgroup
+    mkdir /sys/fs/cgroup/ours
+    echo $$ > /sys/fs/cgroup/ours/cgroup.procs
+    echo \"+memory +pids\" > /sys/fs/cgroup/cgroup.subtree_control
+    ./ld-linux-x86-64.so.2 --library-path . ./vmcell doctor || true
+    ls -d /sys/fs/cgroup/*/'
+";
+
+/// This machine may have no cgroup with these limits, but every guest has.
+#[test]
+fn a_cgroup_that_is_delegated_confines_too_and_is_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = env!("CARGO_BIN_EXE_vmcell");
+    std::fs::copy(program, folder.path().join("vmcell")).unwrap();
+    let libraries = Command::new("ldd").arg(program).output().unwrap();
+    let libraries = String::from_utf8(libraries.stdout).unwrap();
+    for path in libraries
+        .split_whitespace()
+        .filter(|word| word.starts_with('/'))
+    {
+        let name = Path::new(path).file_name().unwrap();
+        std::fs::copy(path, folder.path().join(name)).unwrap();
+    }
+    let folder = folder.path().to_str().unwrap();
+    let options = ["run", "--push", folder, "--", "sh", "-c", IN_A_CGROUP];
+    let ended = Vmcell::new(options).finish();
+    let text = ended.stdout();
+    let cgroup = text
+        .lines()
+        .find(|line| line.contains("confinement cgroup"));
+    assert_eq!(
+        cgroup
+            .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+            .as_deref(),
+        Some("good confinement cgroup 3072 MiB of memory, 512 threads"),
+        "{ended:?}"
+    );
+    assert!(
+        text.ends_with("VMs cannot run here yet.\n/sys/fs/cgroup/ours/\n"),
+        "{ended:?}"
     );
 }

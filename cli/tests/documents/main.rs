@@ -10,6 +10,7 @@ mod page;
 mod program;
 mod rust;
 mod shell;
+mod specification;
 mod variables;
 
 use std::path::{Path, PathBuf};
@@ -21,9 +22,10 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// Returns the pages for users: the README, those in `docs`, and that of the benchmarks.
+/// Returns the pages for users: the README, the specification, those in `docs`, and that of the benchmarks.
 fn pages() -> Vec<Page> {
-    let mut pages = vec![Page::read("README.md"), Page::read("benches/README.md")];
+    let names = ["README.md", "SPECIFICATION.md", "benches/README.md"];
+    let mut pages: Vec<_> = names.into_iter().map(Page::read).collect();
     pages.extend(docs());
     pages
 }

@@ -50,12 +50,13 @@ fn main() -> ExitCode {
 fn launch(descriptors: &Descriptors) -> Result<(), Failure> {
     let plan = descriptors.plan().stage("read the plan")?;
     let mut layers = Vec::new();
-    layers.push(match &plan.cgroup {
-        Err(reason) => LayerStatus::inactive(Layer::Cgroup, reason),
-        Ok(detail) => {
-            descriptors.join_cgroup().stage("join the cgroup")?;
-            LayerStatus::active(Layer::Cgroup, detail)
-        }
+    layers.push(match (&plan.cgroup, descriptors.join_cgroup()) {
+        (Err(reason), _) => LayerStatus::inactive(Layer::Cgroup, reason),
+        (Ok(_), Err(error)) => LayerStatus::inactive(
+            Layer::Cgroup,
+            format!("a process of this program may not be moved to another: {error}"),
+        ),
+        (Ok(detail), Ok(())) => LayerStatus::active(Layer::Cgroup, detail),
     });
     let executable = plan.program.as_deref().map(executable::examine);
     let executable = executable.transpose().stage("read the VMM's program")?;
