@@ -72,6 +72,7 @@ mod initramfs;
 mod json;
 mod link;
 mod locate;
+mod memory_file;
 pub mod metrics;
 pub mod network;
 mod on_thread;

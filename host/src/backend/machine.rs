@@ -1,12 +1,10 @@
 use std::{
     borrow::Cow,
     fs::File,
-    io::{Seek as _, Write as _},
     path::{Path, PathBuf},
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use rustix::fs::{MemfdFlags, memfd_create};
 use vmcell_wire::boot;
 
 use super::SavedMachine;
@@ -17,6 +15,7 @@ use crate::{
     initramfs::initramfs,
     link::{LinkChoice, LinkKind},
     locate,
+    memory_file::memory_file,
     overlay::Overlay,
     random::random_bytes,
 };
@@ -233,7 +232,7 @@ impl Machine {
     pub fn initramfs(&self, root_device: &str, link: BootLink) -> Result<File, Error> {
         let boot_file = self.boot_file(root_device, link)?;
         let archive = initramfs(&self.agent, &boot_file);
-        memfd_with("vmcell-initramfs", &archive).map_err(Error::host("make the initramfs"))
+        memory_file("vmcell-initramfs", &archive).map_err(Error::host("make the initramfs"))
     }
 
     /// Opens the layers of its disk.
@@ -258,14 +257,6 @@ impl Machine {
             } => Overlay::open(path, backing_folders),
         }
     }
-}
-
-/// Creates a memfd with these contents.
-pub(super) fn memfd_with(name: &str, contents: &[u8]) -> std::io::Result<File> {
-    let mut file = File::from(memfd_create(name, MemfdFlags::CLOEXEC)?);
-    file.write_all(contents)?;
-    file.rewind()?;
-    Ok(file)
 }
 
 #[cfg(test)]

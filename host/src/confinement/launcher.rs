@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    io::{self, Read as _, Write as _},
+    io::{self, Read as _},
     os::{
         fd::OwnedFd,
         unix::{net::UnixStream, process::CommandExt as _},
@@ -12,12 +12,15 @@ use std::{
 };
 
 use rustix::{
-    fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create},
-    process::Pid,
+    io::retry_on_intr,
+    process::{Pid, Signal, WaitOptions, kill_process, waitpid},
 };
 use vmcell_launcher::{Failure, Layer, LayerStatus, Message, Plan, decode_messages};
 
-use crate::vmm::{Inherited, spawn_child};
+use crate::{
+    memory_file::sealed_memory_file,
+    vmm::{Inherited, spawn_child},
+};
 
 const EMBEDDED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/vmcell-launcher"));
 
@@ -92,7 +95,7 @@ fn attempt(
         (Some(layers), None) => Ok(Confined { pid, layers }),
         (_, failure) => {
             // Whatever it was doing, the VMM is not running.
-            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+            let _ = kill_process(pid, Signal::KILL);
             wait(pid);
             Err(LaunchError::Failed(failure.unwrap_or_else(|| Failure {
                 layer: None,
@@ -114,7 +117,7 @@ fn start(
     let number = 3 + inherited.descriptors.len();
     inherited.descriptors.extend([
         program()?.into(),
-        sealed_file("vmcell-plan", &plan)?.into(),
+        sealed_memory_file("vmcell-plan", &plan)?.into(),
         OwnedFd::from(launcher_report),
     ]);
     if let Some(cgroup) = cgroup {
@@ -138,7 +141,7 @@ fn start(
 fn program() -> io::Result<File> {
     let mut program = PROGRAM.lock().unwrap_or_else(PoisonError::into_inner);
     if program.is_none() {
-        *program = Some(sealed_file("vmcell-launcher", EMBEDDED)?);
+        *program = Some(sealed_memory_file("vmcell-launcher", EMBEDDED)?);
     }
     match &*program {
         Some(file) => file.try_clone(),
@@ -146,20 +149,7 @@ fn program() -> io::Result<File> {
     }
 }
 
-/// Creates a sealed memfd, at its start.
-fn sealed_file(name: &str, contents: &[u8]) -> io::Result<File> {
-    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-    let mut file = File::from(memfd_create(name, flags)?);
-    file.write_all(contents)?;
-    io::Seek::rewind(&mut file)?;
-    let seals = SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
-    fcntl_add_seals(&file, seals)?;
-    Ok(file)
-}
-
 pub(crate) fn wait(process: Pid) {
     // Fails only if somebody else has waited for it.
-    let _ = rustix::io::retry_on_intr(|| {
-        rustix::process::waitpid(Some(process), rustix::process::WaitOptions::empty())
-    });
+    let _ = retry_on_intr(|| waitpid(Some(process), WaitOptions::empty()));
 }

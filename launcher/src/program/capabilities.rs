@@ -5,20 +5,19 @@ use std::io;
 use rustix::{
     io::Errno,
     thread::{
-        CapabilitySet, CapabilitySets, capabilities, clear_ambient_capability_set,
+        CapabilitySet, CapabilitySets, clear_ambient_capability_set,
         remove_capability_from_bounding_set, set_capabilities, set_no_new_privs,
     },
 };
 use vmcell_launcher::{Layer, LayerStatus};
 
-/// Makes sure that no program gets capabilities by being executed, not even as root. Who has
-/// none may not do this, and need not: the process gains no privileges either way.
+/// Makes sure that no program gets capabilities by being executed, not even as root. Who may not
+/// do this need not: a process that gains no privileges gets none so either.
 pub(crate) fn drop_bounding_set() -> io::Result<()> {
     for capability in CapabilitySet::all() {
         match remove_capability_from_bounding_set(capability) {
-            // The kernel does not know it.
-            Ok(()) | Err(Errno::INVAL) => {}
-            Err(Errno::PERM) if capabilities(None)?.permitted.is_empty() => break,
+            // The kernel may not know it.
+            Ok(()) | Err(Errno::INVAL | Errno::PERM) => {}
             Err(errno) => return Err(errno.into()),
         }
     }

@@ -43,7 +43,6 @@ use super::{
     VmmProgram,
     http_api::{API_WRITES_ANYWHERE, Api, NO_API_REMEDY},
     kvm::{check_kvm, require_kvm},
-    machine::memfd_with,
     messages::with_messages,
     raw_disk::raw_disk,
     savable::{Savable, WITHOUT_JAIL, check_fits},
@@ -52,6 +51,7 @@ use crate::{
     error::Error,
     link::LinkKind,
     locate,
+    memory_file::memory_file,
     metrics::DiskFile,
     run_folder::{RunFolder, VMM},
 };
@@ -303,7 +303,7 @@ fn boot_files(machine: &Machine, transport: &AgentTransport) -> Result<[OwnedFd;
         disk: DISK.to_owned(),
         vsock: VSOCK.to_owned(),
     };
-    let config = memfd_with("vmcell-config", config(machine, &paths).as_bytes())
+    let config = memory_file("vmcell-config", config(machine, &paths).as_bytes())
         .map_err(Error::host("make Firecracker's config file"))?;
     Ok([initramfs.into(), config.into()])
 }

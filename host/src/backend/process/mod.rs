@@ -27,8 +27,6 @@ mod image_cache;
 mod root;
 
 use std::{
-    fs::File,
-    io::Write as _,
     os::{
         fd::OwnedFd,
         unix::{ffi::OsStrExt as _, net::UnixStream, process::CommandExt as _},
@@ -36,15 +34,12 @@ use std::{
     process::{Command, Stdio},
 };
 
-use rustix::{
-    fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create},
-    process::{Signal, getegid, geteuid},
-};
+use rustix::process::{Signal, getegid, geteuid};
 use vmcell_wire::namespaces::{IdMapping, Namespaces, PROGRAM_FD};
 
 use self::{cgroup::Cgroup, root::RootFiles};
 use super::{AgentTransport, Backend, BackendHealth, Launched, Machine, Vmm};
-use crate::{error::Error, link::LinkKind};
+use crate::{error::Error, link::LinkKind, memory_file::sealed_memory_file};
 
 /// The backend without a VM: see
 /// [`VmBuilder::allow_host_compat`](crate::VmBuilder::allow_host_compat).
@@ -107,7 +102,7 @@ impl Backend for HostProcess {
         let (socket, agent_socket) = pair()?;
         let (stderr, agent_stderr) = pair()?;
         let memfd = |name, bytes: &[u8]| {
-            sealed_memfd(name, bytes).map_err(Error::host("make a file in memory"))
+            sealed_memory_file(name, bytes).map_err(Error::host("make a file in memory"))
         };
         // In the order in which `vmcell_wire::namespaces` numbers them.
         let mut descriptors: Vec<OwnedFd> = vec![
@@ -156,14 +151,4 @@ fn ids() -> IdMapping {
         uid: uid.as_raw(),
         gid: gid.as_raw(),
     }
-}
-
-/// Creates a sealed memfd, which nobody can change any more.
-fn sealed_memfd(name: &str, contents: &[u8]) -> std::io::Result<File> {
-    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-    let mut file = File::from(memfd_create(name, flags)?);
-    file.write_all(contents)?;
-    let seals = SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
-    fcntl_add_seals(&file, seals)?;
-    Ok(file)
 }
