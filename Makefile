@@ -5,11 +5,18 @@
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS ?= archive decode disk dockerfile log_pattern oci patch pattern records sanitizer screen
 
+# For how long `make soak` begins rounds with each backend, what all choices follow from, and
+# the only round, if it is to repeat one.
+HOURS ?= 1
+BACKENDS ?= qemu process
+SEED ?=
+ROUND ?=
+
 # Tests often wait for VMs, so run 1.5 tests per processor to keep all of them busy.
 export RUST_TEST_THREADS ?= $(shell expr $$(nproc) + $$(nproc) / 2)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo setup tools vsock kernel build test lint features package bench deny fuzz
+.PHONY: help demo setup tools vsock kernel build test lint features package bench deny fuzz soak
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -91,4 +98,11 @@ fuzz: ## Fuzz the parsers of untrusted input, each target for FUZZ_SECONDS.
 		cargo fuzz run --sanitizer none $$target \
 			fuzz/target/corpus/$$target fuzz/corpus/$$target -- \
 			-max_total_time=$(FUZZ_SECONDS); \
+	done
+
+soak: setup ## Use VMs at random for HOURS with each of BACKENDS, and check that nothing is left. SEED, ROUND: repeat.
+	cargo build --release --package vmcell-soak
+	set -e; for backend in $(BACKENDS); do \
+		target/release/vmcell-soak --hours $(HOURS) --backend $$backend \
+			$(if $(SEED),--seed $(SEED)) $(if $(ROUND),--round $(ROUND)); \
 	done
