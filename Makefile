@@ -9,7 +9,7 @@ FUZZ_TARGETS ?= archive decode disk dockerfile log_pattern oci patch pattern rec
 export RUST_TEST_THREADS ?= $(shell expr $$(nproc) + $$(nproc) / 2)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo setup tools vsock kernel build test lint features package bench deny fuzz
+.PHONY: help demo setup tools vsock kernel build test loom lint features package bench deny fuzz
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,6 +38,12 @@ test: setup vsock ## Run all tests, including those with real VMs.
 	cargo test --workspace --no-fail-fast
 	cargo test --package vmcell-launcher --features program
 	VMCELL_TEST_LINK=hybrid-vsock cargo test --workspace --test vm
+
+# In a folder of its own, because its flags would have all else built again. Only the unit
+# tests of the library, with nothing but files: programs have no models.
+loom: tools ## Check the memory that agent and workers share, in all orders of its use.
+	RUSTFLAGS="--cfg loom" cargo test --package vmcell-agent --lib --release \
+		--no-default-features --features files --target-dir target/loom model::
 
 lint: tools ## Check format, lints and documentation.
 	cargo fmt --all --check
