@@ -3,7 +3,8 @@
 
 # For how long `make fuzz` runs each of its targets.
 FUZZ_SECONDS ?= 60
-FUZZ_TARGETS ?= archive decode disk dockerfile log_pattern oci patch pattern records sanitizer screen
+FUZZ_TARGETS ?= archive decode disk dns dockerfile guest_files http log_pattern mcp_arguments oci patch pattern \
+	records sanitizer screen session shell_filter state_files
 
 # Tests often wait for VMs, so run 1.5 tests per processor to keep all of them busy.
 export RUST_TEST_THREADS ?= $(shell expr $$(nproc) + $$(nproc) / 2)
@@ -50,6 +51,7 @@ lint: tools ## Check format, lints and documentation.
 	cargo clippy --workspace --all-targets -- -D warnings
 	cargo clippy -p vmcell-agent --bin vmcell-init --features init --profile guest -- -D warnings
 	cargo clippy -p vmcell-launcher --all-targets --features program -- -D warnings
+	cargo fmt --manifest-path fuzz/Cargo.toml --check
 	RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps
 
 features: tools ## Check each library without features, with each feature alone, and for other systems.
@@ -61,17 +63,17 @@ features: tools ## Check each library without features, with each feature alone,
 		cargo clippy --package vmcell-disk --no-default-features --features "$$features" -- -D warnings || exit; \
 	done
 	cargo test --package vmcell-disk
-	for features in '' files network ports services terminals; do \
+	for features in '' files fuzzing network ports services terminals; do \
 		cargo clippy --package vmcell-agent --no-default-features --features "$$features" -- -D warnings && \
 		cargo test --package vmcell-agent --no-default-features --features "$$features" --test embedded || exit; \
 	done
 	for features in '' registry tokio; do \
 		cargo clippy --package vmcell-rootfs --features "$$features" -- -D warnings || exit; \
 	done
-	for features in '' http; do \
+	for features in '' fuzzing http; do \
 		cargo clippy --package vmcell-mcp --features "$$features" -- -D warnings || exit; \
 	done
-	for features in '' archive broker hickory receipt serde terminal tool conformance; do \
+	for features in '' archive broker fuzzing hickory receipt serde terminal tool conformance; do \
 		cargo clippy --package vmcell --no-default-features --features "$$features" -- -D warnings || exit; \
 	done
 	scripts/check-systems.sh
@@ -85,16 +87,6 @@ bench: setup vsock ## Run all benchmarks, and write their tables to target/bench
 deny: ## Check licences, versions, sources and known vulnerabilities of dependencies.
 	scripts/deny.sh
 
-# The fuzzer writes new inputs to the first folder; the second contains the
-# committed seeds. Sanitizers need a nightly compiler, and the fuzzed code has no
-# unsafe code. No VM is started, so any file can stand in for the agent.
-fuzz: export VMCELL_AGENT = $(CURDIR)/Makefile
-fuzz: export VMCELL_LAUNCHER = $(CURDIR)/Makefile
 fuzz: ## Fuzz the parsers of untrusted input, each target for FUZZ_SECONDS.
 	@scripts/setup.sh fuzz
-	set -e; for target in $(FUZZ_TARGETS); do \
-		mkdir -p fuzz/target/corpus/$$target; \
-		cargo fuzz run --sanitizer none $$target \
-			fuzz/target/corpus/$$target fuzz/corpus/$$target -- \
-			-max_total_time=$(FUZZ_SECONDS); \
-	done
+	@scripts/fuzz.sh $(FUZZ_SECONDS) $(FUZZ_TARGETS)

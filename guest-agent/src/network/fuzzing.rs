@@ -81,6 +81,9 @@ pub fn ask_over_tcp<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<Tc
         }
         // Twice, because answers that are read make room for more.
         for _ in 0..2 {
+            if client.is_over() {
+                break;
+            }
             client.on_ready(Readiness::BOTH);
             while let Some(question) = client.next_question() {
                 answers.most_held = answers.most_held.max(client.held());
