@@ -3,7 +3,8 @@
 
 # For how long `make fuzz` runs each of its targets.
 FUZZ_SECONDS ?= 60
-FUZZ_TARGETS ?= archive decode disk dockerfile log_pattern oci patch pattern records sanitizer screen
+FUZZ_TARGETS ?= archive decode disk dns dockerfile guest_files http log_pattern mcp_arguments oci patch pattern \
+	records sanitizer screen session shell_filter state_files
 
 # For how long `make soak` begins rounds with each backend, what all choices follow from, and
 # the only round, if it is to repeat one.
@@ -16,7 +17,7 @@ ROUND ?=
 export RUST_TEST_THREADS ?= $(shell expr $$(nproc) + $$(nproc) / 2)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo setup tools vsock kernel build test lint features package bench deny fuzz soak
+.PHONY: help demo setup tools vsock kernel build test loom lint features package bench deny fuzz soak
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,11 +47,18 @@ test: setup vsock ## Run all tests, including those with real VMs.
 	cargo test --package vmcell-launcher --features program
 	VMCELL_TEST_LINK=hybrid-vsock cargo test --workspace --test vm
 
+# In a folder of its own, because its flags would have all else built again. Only the unit
+# tests of the library, with nothing but files: programs have no models.
+loom: tools ## Check the memory that agent and workers share, in all orders of its use.
+	RUSTFLAGS="--cfg loom" cargo test --package vmcell-agent --lib --release \
+		--no-default-features --features files --target-dir target/loom model::
+
 lint: tools ## Check format, lints and documentation.
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
 	cargo clippy -p vmcell-agent --bin vmcell-init --features init --profile guest -- -D warnings
 	cargo clippy -p vmcell-launcher --all-targets --features program -- -D warnings
+	cargo fmt --manifest-path fuzz/Cargo.toml --check
 	RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps
 
 features: tools ## Check each library without features, with each feature alone, and for other systems.
@@ -62,17 +70,17 @@ features: tools ## Check each library without features, with each feature alone,
 		cargo clippy --package vmcell-disk --no-default-features --features "$$features" -- -D warnings || exit; \
 	done
 	cargo test --package vmcell-disk
-	for features in '' files network ports services terminals; do \
+	for features in '' files fuzzing network ports services terminals; do \
 		cargo clippy --package vmcell-agent --no-default-features --features "$$features" -- -D warnings && \
 		cargo test --package vmcell-agent --no-default-features --features "$$features" --test embedded || exit; \
 	done
 	for features in '' registry tokio; do \
 		cargo clippy --package vmcell-rootfs --features "$$features" -- -D warnings || exit; \
 	done
-	for features in '' http; do \
+	for features in '' fuzzing http; do \
 		cargo clippy --package vmcell-mcp --features "$$features" -- -D warnings || exit; \
 	done
-	for features in '' archive broker hickory receipt serde terminal tool conformance; do \
+	for features in '' archive broker fuzzing hickory receipt serde terminal tool conformance; do \
 		cargo clippy --package vmcell --no-default-features --features "$$features" -- -D warnings || exit; \
 	done
 	scripts/check-systems.sh
@@ -86,19 +94,9 @@ bench: setup vsock ## Run all benchmarks, and write their tables to target/bench
 deny: ## Check licences, versions, sources and known vulnerabilities of dependencies.
 	scripts/deny.sh
 
-# The fuzzer writes new inputs to the first folder; the second contains the
-# committed seeds. Sanitizers need a nightly compiler, and the fuzzed code has no
-# unsafe code. No VM is started, so any file can stand in for the agent.
-fuzz: export VMCELL_AGENT = $(CURDIR)/Makefile
-fuzz: export VMCELL_LAUNCHER = $(CURDIR)/Makefile
 fuzz: ## Fuzz the parsers of untrusted input, each target for FUZZ_SECONDS.
 	@scripts/setup.sh fuzz
-	set -e; for target in $(FUZZ_TARGETS); do \
-		mkdir -p fuzz/target/corpus/$$target; \
-		cargo fuzz run --sanitizer none $$target \
-			fuzz/target/corpus/$$target fuzz/corpus/$$target -- \
-			-max_total_time=$(FUZZ_SECONDS); \
-	done
+	@scripts/fuzz.sh $(FUZZ_SECONDS) $(FUZZ_TARGETS)
 
 soak: setup ## Use VMs at random for HOURS with each of BACKENDS, and check that nothing is left. SEED, ROUND: repeat.
 	cargo build --release --package vmcell-soak

@@ -12,6 +12,7 @@ musl=x86_64-unknown-linux-musl
 kernel_source=linux-source-6.1
 vhost_device_vsock=0.3.0
 mcp_client=2.3.0
+cargo_fuzz=0.13.2
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/vmcell
 
 say() { printf 'setup: %s\n' "$*" >&2; }
@@ -190,7 +191,9 @@ fetch_package() {
 }
 
 add_cargo_fuzz() {
-    have cargo-fuzz || cargo install --quiet --locked cargo-fuzz
+    have cargo-fuzz && return
+    say "building cargo-fuzz $cargo_fuzz"
+    cargo install --quiet --locked cargo-fuzz --version "=$cargo_fuzz"
 }
 
 add_cargo_deny() {

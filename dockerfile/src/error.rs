@@ -3,6 +3,7 @@ use std::{io, path::PathBuf};
 use vmcell::{
     Exit,
     disk::{DiskError, image::ImageError},
+    printable,
 };
 
 /// Why an environment was not built.
@@ -87,7 +88,8 @@ impl BuildError {
     pub(crate) fn at(line: usize, problem: impl Into<String>) -> Self {
         Self::Line {
             line,
-            problem: problem.into(),
+            // It may quote words of the file, whatever those have.
+            problem: printable(problem.into().as_bytes()).into_owned(),
         }
     }
 
@@ -101,5 +103,20 @@ impl BuildError {
     pub(crate) fn read(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
         move |source| Self::Read { path, source }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_instruction_with_control_characters_cannot_drive_a_terminal() {
+        let error = BuildError::at(2, "the instruction AR\x1b[2J is not known here");
+        let text = error.to_string();
+        assert_eq!(
+            text,
+            "line 2: the instruction AR\u{fffd}[2J is not known here"
+        );
     }
 }

@@ -172,7 +172,11 @@ impl Decoded {
             assert!(input.is_empty(), "the decoder stopped before the end");
             // A vector doubles its capacity, independent of what a header claims.
             let most = arrived.min(MAX_PAYLOAD as usize);
-            assert!(decoder.held() <= 2 * most + 64, "held {}", decoder.held());
+            assert!(
+                decoder.buffer_capacity() <= 2 * most + 64,
+                "held {}",
+                decoder.buffer_capacity()
+            );
         }
         decoded.pending = decoder.pending_data();
         decoded

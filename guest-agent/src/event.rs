@@ -123,6 +123,10 @@ impl Readiness {
     /// No flags.
     pub(crate) const NONE: Self = Self(EventFlags::empty());
 
+    /// A socket that can be read and written.
+    #[cfg(feature = "fuzzing")]
+    pub(crate) const BOTH: Self = Self(EventFlags::IN.union(EventFlags::OUT));
+
     pub(crate) fn can_read(self) -> bool {
         self.0.intersects(EventFlags::IN) || self.has_hung_up()
     }

@@ -30,8 +30,8 @@ pub(crate) struct KernelLog {
 
 /// A process that the OOM killer killed, according to the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct OomKill {
-    pid: u32,
+pub(crate) struct OomKill {
+    pub(crate) pid: u32,
     /// The time, in microseconds since the boot.
     at: u64,
 }
@@ -123,7 +123,7 @@ impl KernelLog {
 
 /// Parses a record, `level,number,time,flags;text`. Returns the kill that it
 /// reports, if it has the form of the kernel's own.
-fn parse_oom_kill(record: &[u8]) -> Option<OomKill> {
+pub(crate) fn parse_oom_kill(record: &[u8]) -> Option<OomKill> {
     let (head, text) = split_once(record, b';')?;
     let mut fields = head.split(|byte| *byte == b',');
     // A level of one digit is the kernel's.

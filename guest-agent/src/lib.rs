@@ -127,6 +127,9 @@ mod dispatch;
 mod event;
 #[cfg(feature = "files")]
 mod files;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod ids;
 #[cfg(feature = "files")]
 mod job;

@@ -55,7 +55,11 @@ impl User {
     }
 
     /// Resolves `wanted` with the contents of the databases.
-    fn look_up(wanted: &str, passwd: &[u8], group: &[u8]) -> Result<Self, Failure<'static>> {
+    pub(crate) fn look_up(
+        wanted: &str,
+        passwd: &[u8],
+        group: &[u8],
+    ) -> Result<Self, Failure<'static>> {
         let (user, group_wanted) = match wanted.split_once(':') {
             Some((user, group)) => (user, Some(group)),
             None => (wanted, None),
@@ -68,7 +72,9 @@ impl User {
             Some(number) => account.uid == number,
             None => account.name == user.as_bytes(),
         });
-        let (uid, own_gid, name, home) = match (account, number) {
+        // As in the database, even if it cannot be in the environment.
+        let listed_name = account.as_ref().map_or(user.as_bytes(), |it| it.name);
+        let (uid, own_gid, name, home) = match (&account, number) {
             (Some(account), _) => (
                 account.uid,
                 account.gid,
@@ -89,7 +95,7 @@ impl User {
             },
         };
         let memberships = groups(group)
-            .filter(|entry| entry.has_member(name.as_bytes()) && entry.gid != gid)
+            .filter(|entry| entry.has_member(listed_name) && entry.gid != gid)
             .map(|entry| entry.gid);
         let mut supplementary = Vec::new();
         for gid in memberships {
@@ -289,6 +295,14 @@ mod tests {
     #[test]
     fn a_number_is_the_user_with_that_number() {
         assert_eq!(find("1000"), find("alice"));
+    }
+
+    #[test]
+    fn a_user_whose_name_is_no_text_is_not_in_every_group_without_members() {
+        let passwd = b"caf\xe9:x:1000:100::/home/cafe:/bin/sh\n";
+        let group = b"root:x:0:\nshadow:x:42:\naudio:x:29:caf\xe9\nvideo:x:44:,\n";
+        let user = User::look_up("1000", passwd, group).unwrap();
+        assert_eq!((&*user.name, &user.groups[..]), ("", &[29][..]));
     }
 
     #[test]

@@ -66,6 +66,9 @@ mod error;
 mod event_stream;
 pub mod files;
 mod framed;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod hex;
 mod initramfs;
 #[cfg(feature = "serde")]

@@ -39,6 +39,9 @@ mod content;
 mod environment;
 mod execution;
 mod failure;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod hints;
 #[cfg(feature = "http")]
 mod http;

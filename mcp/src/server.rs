@@ -191,6 +191,13 @@ impl McpServer {
         self.shared.delete_temporary().await;
     }
 
+    /// Replaces the tools.
+    #[cfg(feature = "fuzzing")]
+    pub(crate) fn with_tools(mut self, tools: Vec<Definition>) -> Self {
+        self.tools = tools.into();
+        self
+    }
+
     /// Returns the tools, as `tools/list` does.
     pub fn tools(&self) -> Vec<rmcp::model::Tool> {
         self.tools.iter().map(|it| it.tool.clone()).collect()

@@ -56,6 +56,18 @@ impl Definition {
         Self { tool, run }
     }
 
+    /// Returns the same tool, which only reads its arguments.
+    #[cfg(feature = "fuzzing")]
+    pub(crate) fn reading_only<T: Tool>(omitted_fields: &[&str]) -> Self {
+        let Self { tool, .. } = Self::of::<T>(omitted_fields);
+        Self::new(tool, |_, input| {
+            Box::pin(async move {
+                read::<T>(input)?;
+                Err(Failure::invalid("no VMs are started here"))
+            })
+        })
+    }
+
     pub(crate) fn name(&self) -> &str {
         &self.tool.name
     }
@@ -84,13 +96,17 @@ impl Definition {
 }
 
 async fn run<T: Tool>(call: Call, input: Value) -> Result<Value, Failure> {
-    let input = serde_path_to_error::deserialize(input).map_err(|error| {
+    let output = T::run(call, read::<T>(input)?).await?;
+    serde_json::to_value(output).map_err(|error| Failure::internal(&error))
+}
+
+/// Reads the arguments of a tool.
+fn read<T: Tool>(input: Value) -> Result<T::Input, Failure> {
+    serde_path_to_error::deserialize(input).map_err(|error| {
         let path = error.path().to_string();
         match path.as_str() {
             "." => Failure::invalid(error.into_inner().to_string()),
             _ => Failure::invalid(format!("{path}: {}", error.into_inner())),
         }
-    })?;
-    let output = T::run(call, input).await?;
-    serde_json::to_value(output).map_err(|error| Failure::internal(&error))
+    })
 }

@@ -7,6 +7,7 @@
 //! | [`diff`] | Compares two trees, and writes the difference as a patch |
 //! | [`patch`] | Parses unified patches, and applies them |
 //! | [`printable()`], [`Sanitizer`] | Make untrusted text safe to print on a terminal |
+//! | [`TerminalFilter`] | Passes what only draws on to a terminal |
 //! | [`escape`] | Tells text from control sequences in terminal output |
 //!
 //! Names, contents, streams and archives may come from an attacker: parsers
@@ -49,6 +50,7 @@ pub mod json;
 pub mod patch;
 mod printable;
 mod read_options;
+mod terminal_filter;
 pub mod transfer;
 mod walk_options;
 
@@ -62,4 +64,5 @@ pub use printable::{
     whole_characters,
 };
 pub use read_options::ReadOptions;
+pub use terminal_filter::TerminalFilter;
 pub use walk_options::WalkOptions;

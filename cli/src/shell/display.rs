@@ -14,8 +14,7 @@ use std::{
 
 use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
-
-use super::filter::Filter;
+use vmcell_tree::TerminalFilter;
 
 /// How much is printed before the thread checks whether to stop.
 const CHUNK_SIZE: usize = 16 * 1024;
@@ -46,7 +45,7 @@ impl Display {
         let stop = Arc::new(AtomicBool::new(false));
         let mut thread = DisplayThread {
             output,
-            filter: Filter::default(),
+            filter: TerminalFilter::default(),
             receiver,
             stop: stop.clone(),
         };
@@ -91,7 +90,7 @@ impl Drop for Display {
 
 struct DisplayThread {
     output: File,
-    filter: Filter,
+    filter: TerminalFilter,
     receiver: mpsc::Receiver<Bytes>,
     stop: Arc<AtomicBool>,
 }

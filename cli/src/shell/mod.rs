@@ -3,7 +3,6 @@
 mod arguments;
 mod detach_key;
 mod display;
-mod filter;
 mod keyboard;
 mod raw_mode;
 mod session;

@@ -10,13 +10,20 @@
 //! A job belongs to the stream that requested it. When the link is lost, the job
 //! is cancelled; it cannot be resumed.
 
+#[cfg(all(loom, test))]
+mod model;
 mod table;
 mod worker_handle;
 
 pub(crate) use table::Jobs;
 
-/// How many bytes of a job's output may wait for the link.
-const OUTPUT_CAPACITY: usize = 2 * 1024 * 1024;
+/// How many bytes of a job's output may wait for the link. In a model few, so that it is
+/// full soon.
+const OUTPUT_CAPACITY: usize = if cfg!(all(loom, test)) {
+    24
+} else {
+    2 * 1024 * 1024
+};
 
 /// How much input a host may send before the worker has read any of it: enough to
 /// keep the link busy while a worker waits for the disk.

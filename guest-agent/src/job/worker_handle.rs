@@ -46,8 +46,19 @@ impl WorkerHandle {
                 worker::run(incoming, outgoing, wakeups, files::perform);
             }
         })?;
-        let (incoming, outgoing) = rings.ok_or(Errno::INVAL)?;
-        Ok(Self {
+        let rings = rings.ok_or(Errno::INVAL)?;
+        Ok(Self::new(pid, rings, agent_wakeup, worker_wakeup))
+    }
+
+    /// Creates the handle of a worker that has the other ends of the rings, for its input
+    /// and its output.
+    pub(super) fn new(
+        pid: Pid,
+        (incoming, outgoing): (SharedRing, SharedRing),
+        agent_wakeup: Wakeup,
+        worker_wakeup: Wakeup,
+    ) -> Self {
+        Self {
             pid,
             incoming: incoming.into_producer(),
             outgoing: outgoing.into_consumer(),
@@ -57,7 +68,7 @@ impl WorkerHandle {
             request_length: 0,
             has_new_bytes: false,
             has_other_news: false,
-        })
+        }
     }
 
     /// Gives an idle worker a job.

@@ -95,6 +95,12 @@ impl DnsClient {
         self.queue(answer);
     }
 
+    /// Returns how many bytes are held.
+    #[cfg(feature = "fuzzing")]
+    pub(super) fn held(&self) -> usize {
+        self.input.capacity().saturating_add(self.output.capacity())
+    }
+
     /// Returns whether there is nothing more to do.
     pub(super) fn is_over(&self) -> bool {
         match self.state {

@@ -20,6 +20,8 @@
 
 mod dns;
 mod dns_client;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod interception;
 mod lookup_program;
 mod lookups;

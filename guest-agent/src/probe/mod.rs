@@ -15,6 +15,8 @@ mod child;
 mod command;
 mod connect_error;
 mod file;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod http;
 mod log;
 mod path_watch;

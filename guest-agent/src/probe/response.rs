@@ -18,6 +18,9 @@ pub(super) enum Verdict {
 /// The longest status line and header.
 const MAX_HEAD: usize = 16 * 1024;
 
+/// The most bytes of the empty line after the header.
+const EMPTY_LINE: usize = 2;
+
 /// How much of a body is searched.
 const MAX_BODY: usize = 64 * 1024;
 
@@ -40,7 +43,7 @@ pub(super) fn examine(response: &[u8], has_ended: bool, wanted: &Http<'_>) -> Ve
         return not_http();
     };
     let Some((head, body)) = split_head(response) else {
-        if has_ended || response.len() > MAX_HEAD {
+        if has_ended || response.len() >= MAX_HEAD.saturating_add(EMPTY_LINE) {
             return failure("the header of the answer has no end");
         }
         return Verdict::Incomplete;
@@ -232,6 +235,21 @@ mod tests {
         }
         assert_eq!(examine(b"HTT", false, &PAGE), Verdict::Incomplete);
         assert_eq!(failed(b"", &PAGE), "the answer is not HTTP");
+    }
+
+    #[test]
+    fn the_longest_header_may_arrive_without_its_last_byte() {
+        let mut response = b"HTTP/1.1 200 OK\r\nX: ".to_vec();
+        response.resize(MAX_HEAD - 2, b'x');
+        response.extend(b"\r\n\r\n");
+        for end in [MAX_HEAD, MAX_HEAD + 1] {
+            let verdict = examine(&response[..end], false, &PAGE);
+            assert_eq!(verdict, Verdict::Incomplete);
+        }
+        assert_eq!(examine(&response, false, &PAGE), Verdict::Success);
+        response[MAX_HEAD] = b'x';
+        let verdict = examine(&response, false, &PAGE);
+        assert_eq!(verdict, failure("the header of the answer has no end"));
     }
 
     #[test]

@@ -18,6 +18,8 @@ mod launch;
 mod limit;
 mod loopback;
 mod mapping;
+#[cfg(all(loom, test))]
+mod modelled_memory;
 mod namespaces;
 mod raw;
 mod scheduling;
@@ -25,6 +27,8 @@ mod secret_strings;
 mod session;
 #[cfg(feature = "files")]
 mod shared;
+#[cfg(all(feature = "files", not(all(loom, test))))]
+mod shared_memory;
 mod signals;
 mod vsock;
 mod wait;

@@ -1,16 +1,18 @@
 //! A byte ring between two processes in shared memory.
 
-use core::{
-    ffi::c_void,
-    ptr::NonNull,
-    slice,
-    sync::atomic::{AtomicU32, AtomicU64, Ordering, fence},
-};
+use core::slice;
 
-use rustix::{
-    io::Errno,
-    mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap},
-};
+#[cfg(not(all(loom, test)))]
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+#[cfg(all(loom, test))]
+use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+
+use rustix::io::Errno;
+
+#[cfg(all(loom, test))]
+use super::modelled_memory::SharedMemory;
+#[cfg(not(all(loom, test)))]
+use super::shared_memory::SharedMemory;
 
 /// A ring in memory that is shared across fork. One process turns it into its
 /// [`Producer`], the other one into its [`Consumer`].
@@ -20,10 +22,7 @@ use rustix::{
 ///    | to be | still lent to  | to be consumed   | the producer's
 ///    | used  | the consumer   |                  | room
 /// ```
-pub(crate) struct SharedRing {
-    start: NonNull<u8>,
-    capacity: usize,
-}
+pub(crate) struct SharedRing(SharedMemory);
 
 /// The writing end.
 pub(crate) struct Producer {
@@ -38,8 +37,9 @@ pub(crate) struct Consumer {
 }
 
 /// The header before the bytes. Each field has one writer.
+#[derive(Default)]
 #[repr(C)]
-struct Header {
+pub(super) struct Header {
     /// By the producer: how many bytes it has written in total.
     written: AtomicU64,
     /// By the producer: a value whose meaning the two ends define.
@@ -52,9 +52,6 @@ struct Header {
     wanted: AtomicU64,
 }
 
-/// The header has a page of its own, so that the bytes begin on one.
-const PAGE: usize = 4096;
-
 /// The number of bytes before the next one to be consumed that are never
 /// overwritten: a frame's header is stored there while it is sent.
 const HEADROOM: usize = 8;
@@ -62,20 +59,14 @@ const HEADROOM: usize = 8;
 impl SharedRing {
     /// `capacity` is a multiple of the page size.
     pub(crate) fn new(capacity: usize) -> Result<Self, Errno> {
-        let length = capacity.checked_add(PAGE).ok_or(Errno::NOMEM)?;
-        let anywhere = core::ptr::null_mut();
-        // SAFETY: a new mapping at an address of the kernel's choice disturbs
-        // nothing.
-        let start = unsafe {
-            mmap_anonymous(
-                anywhere,
-                length,
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::SHARED,
-            )
-        }?;
-        let start = NonNull::new(start.cast()).ok_or(Errno::NOMEM)?;
-        Ok(Self { start, capacity })
+        SharedMemory::new(capacity).map(Self)
+    }
+
+    /// Returns the ring as both processes have it after a fork.
+    #[cfg(all(loom, test))]
+    pub(crate) fn in_both_processes(capacity: usize) -> [Self; 2] {
+        let memory = SharedMemory::new(capacity).expect("there is memory");
+        [Self(memory.clone()), Self(memory)]
     }
 
     pub(crate) fn into_producer(self) -> Producer {
@@ -94,27 +85,15 @@ impl SharedRing {
 
     /// Frees the memory of the bytes. Neither end may still use any.
     fn shrink(&mut self) {
-        let (start, _) = self.place(0);
-        let start: *mut c_void = start.as_ptr().cast();
-        // SAFETY: it is exactly the mapping's bytes, none of which is lent;
-        // they read as zeroes afterwards. An error changes nothing.
-        let _ = unsafe { madvise(start, self.capacity, Advice::LinuxRemove) };
+        self.0.shrink();
     }
 
     fn header(&self) -> &Header {
-        // SAFETY: the mapping begins with a page for it, which is aligned, and
-        // zeroes are a valid header. Its fields are atomic, so the other
-        // process may change them.
-        unsafe { self.start.cast::<Header>().as_ref() }
+        self.0.header()
     }
 
-    /// Returns the address of `offset`, and how many contiguous bytes follow.
-    fn place(&self, offset: u64) -> (NonNull<u8>, usize) {
-        let capacity = self.capacity as u64;
-        let position = offset.checked_rem(capacity).unwrap_or(0) as usize;
-        // SAFETY: it is within the mapping: a page and `capacity` bytes.
-        let start = unsafe { self.start.add(PAGE).add(position) };
-        (start, self.capacity.saturating_sub(position))
+    fn capacity(&self) -> u64 {
+        self.0.capacity() as u64
     }
 }
 
@@ -140,7 +119,7 @@ impl Producer {
     /// Returns whether `count` bytes can be written, though perhaps not
     /// contiguously.
     pub(crate) fn has_room(&self, count: usize) -> bool {
-        let capacity = self.ring.capacity as u64;
+        let capacity = self.ring.capacity();
         // The consumer never frees the headroom.
         let most = capacity.saturating_sub(HEADROOM as u64);
         self.used().saturating_add(most.min(count as u64)) <= capacity
@@ -153,16 +132,19 @@ impl Producer {
 
     /// Returns the contiguous memory to write to. Empty if there is no room.
     pub(crate) fn room(&mut self) -> &mut [u8] {
-        let room = (self.ring.capacity as u64).saturating_sub(self.used()) as usize;
-        let (start, piece) = self.ring.place(self.written);
+        let room = self.ring.capacity().saturating_sub(self.used()) as usize;
+        let (start, piece) = self.ring.0.place(self.written);
+        let count = piece.min(room);
+        self.ring.0.writes(self.written, count);
         // SAFETY: these bytes are within the mapping and initialised, and not
         // used otherwise: the consumer stays below `written`, and `&mut self`
         // makes this the only producer.
-        unsafe { slice::from_raw_parts_mut(start.as_ptr(), piece.min(room)) }
+        unsafe { slice::from_raw_parts_mut(start.as_ptr(), count) }
     }
 
     /// Publishes `count` bytes that were written to the room.
     pub(crate) fn wrote(&mut self, count: usize) {
+        self.ring.0.writes(self.written, count);
         self.written = self.written.saturating_add(count as u64);
         let header = self.ring.header();
         header.written.store(self.written, Ordering::Release);
@@ -236,11 +218,13 @@ impl Consumer {
     pub(crate) fn bytes_from(&self, offset: u64) -> &[u8] {
         let offset = offset.max(self.taken);
         let count = self.end().saturating_sub(offset) as usize;
-        let (start, piece) = self.ring.place(offset);
+        let (start, piece) = self.ring.0.place(offset);
+        let count = piece.min(count);
+        self.ring.0.reads(offset, count);
         // SAFETY: these bytes are within the mapping and written, and the
         // producer does not touch them before they are taken, which needs
         // `&mut self`.
-        unsafe { slice::from_raw_parts(start.as_ptr(), piece.min(count)) }
+        unsafe { slice::from_raw_parts(start.as_ptr(), count) }
     }
 
     /// Calls `with` on the contiguous bytes from `offset` on, preceded by
@@ -254,11 +238,12 @@ impl Consumer {
     ) -> Option<T> {
         let offset = offset.max(self.taken);
         let before = offset.checked_sub(HEADROOM as u64)?;
-        let (start, piece) = self.ring.place(before);
+        let (start, piece) = self.ring.0.place(before);
         let count = self.bytes_from(offset).len();
         if piece <= HEADROOM || before < self.ring.header().freed.load(Ordering::Relaxed) {
             return None;
         }
+        self.ring.0.writes(before, HEADROOM);
         // SAFETY: `piece` shows that both are within the mapping and
         // contiguous. Those of the prefix are not freed, as checked above, so
         // they are ours like the others, and `&mut self` is exclusive.
@@ -271,7 +256,11 @@ impl Consumer {
 
     /// Frees everything before `offset`, but for the [`HEADROOM`].
     pub(crate) fn take_until(&mut self, offset: u64) {
-        self.taken = self.taken.max(offset.min(self.end()));
+        let taken = self.taken.max(offset.min(self.end()));
+        self.ring
+            .0
+            .reads(self.taken, taken.saturating_sub(self.taken) as usize);
+        self.taken = taken;
         let freed = self.taken.saturating_sub(HEADROOM as u64);
         self.ring.header().freed.store(freed, Ordering::Release);
     }
@@ -291,19 +280,12 @@ impl Consumer {
     pub(crate) fn sleep_until(&self, written: u64) {
         let wanted = written.max(1);
         self.ring.header().wanted.store(wanted, Ordering::SeqCst);
+        // What this end looks at next, it looks at after that: see `is_awaited`.
+        fence(Ordering::SeqCst);
     }
 
     /// Announces that this end is awake.
     pub(crate) fn wake_up(&self) {
         self.ring.header().wanted.store(0, Ordering::SeqCst);
-    }
-}
-
-impl Drop for SharedRing {
-    fn drop(&mut self) {
-        let start: *mut c_void = self.start.as_ptr().cast();
-        // SAFETY: it is exactly what was mapped, and no slice outlives `self`.
-        // It cannot fail for a valid mapping.
-        let _ = unsafe { munmap(start, self.capacity.saturating_add(PAGE)) };
     }
 }

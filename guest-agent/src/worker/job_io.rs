@@ -42,7 +42,7 @@ const NEVER: u64 = u64::MAX;
 const NOTIFY_THRESHOLD: usize = 64 * 1024;
 
 impl JobIo {
-    pub(super) fn new(
+    pub(crate) fn new(
         incoming: Consumer,
         outgoing: Producer,
         own_wakeup: Wakeup,
@@ -60,7 +60,7 @@ impl JobIo {
     }
 
     /// Waits for the next job.
-    pub(super) fn next_job(&mut self) {
+    pub(crate) fn next_job(&mut self) {
         let last = self.job;
         // Unlike the other waits, this one ignores the cancellation of the last job.
         while self.control().job == last {
@@ -73,7 +73,7 @@ impl JobIo {
     }
 
     /// Ends the job with this outcome.
-    pub(super) fn finish(&mut self, outcome: &Outcome<'_>) {
+    pub(crate) fn finish(&mut self, outcome: &Outcome<'_>) {
         self.outgoing.set_mark();
         self.message.clear();
         // An outcome is far smaller than a record may be.
@@ -111,7 +111,7 @@ impl JobIo {
     }
 
     /// Skips the padding between the request and the next page.
-    pub(super) fn skip_to_page(&mut self) {
+    pub(crate) fn skip_to_page(&mut self) {
         let used = self.incoming.taken().rem_euclid(PAGE);
         let padding = PAGE.saturating_sub(used).rem_euclid(PAGE);
         self.consume(usize::try_from(padding).unwrap_or(0));

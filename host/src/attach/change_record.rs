@@ -8,7 +8,7 @@
 use std::io;
 
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
+    io::{AsyncRead, AsyncReadExt, AsyncWriteExt},
     net::UnixStream,
 };
 use vmcell_tree::truncate_text;
@@ -27,7 +27,9 @@ pub(super) async fn send(socket: &mut UnixStream, result: Result<(), Error>) -> 
 }
 
 /// Receives the record: `Err` with the owner's error. Fails if the owner is gone.
-pub(super) async fn receive(socket: &mut UnixStream) -> io::Result<Result<(), String>> {
+pub(super) async fn receive(
+    socket: &mut (impl AsyncRead + Unpin),
+) -> io::Result<Result<(), String>> {
     let length = socket.read_u16_le().await?;
     if length == 0 {
         return Ok(Ok(()));

@@ -7,7 +7,7 @@
 use std::{io, os::unix::process::ExitStatusExt as _, process::ExitStatus};
 
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
+    io::{AsyncRead, AsyncReadExt, AsyncWriteExt},
     net::UnixStream,
 };
 
@@ -38,13 +38,16 @@ pub(super) async fn send(socket: &mut UnixStream, end: VmEnd) -> io::Result<()> 
 
 /// Receives the record. Fails if the owner is gone. Returns [`End::Unknown`] for
 /// a reason that this version does not know.
-pub(super) async fn receive(socket: &mut UnixStream) -> io::Result<VmEnd> {
+pub(super) async fn receive(socket: &mut (impl AsyncRead + Unpin)) -> io::Result<VmEnd> {
     let byte = socket.read_u8().await?;
     receive_after(byte, socket).await
 }
 
 /// Receives the rest of a record after its first byte.
-pub(super) async fn receive_after(byte: u8, socket: &mut UnixStream) -> io::Result<VmEnd> {
+pub(super) async fn receive_after(
+    byte: u8,
+    socket: &mut (impl AsyncRead + Unpin),
+) -> io::Result<VmEnd> {
     let has_status = socket.read_u8().await? != 0;
     let status = socket.read_i32_le().await?;
     let known = REASONS.into_iter().find(|(_, known)| *known == byte);

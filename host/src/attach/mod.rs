@@ -34,6 +34,8 @@ mod baseline;
 mod change_record;
 mod client;
 mod end_record;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod listener;
 mod name;
 mod owner;

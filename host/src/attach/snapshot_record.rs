@@ -15,7 +15,7 @@ use std::{
 };
 
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
+    io::{AsyncRead, AsyncReadExt, AsyncWriteExt},
     net::UnixStream,
 };
 
@@ -50,7 +50,7 @@ pub(super) async fn send_request(
 }
 
 pub(super) async fn receive_request(
-    socket: &mut UnixStream,
+    socket: &mut (impl AsyncRead + Unpin),
 ) -> io::Result<(PathBuf, SnapshotOptions)> {
     let flags = socket.read_u8().await?;
     let length = socket.read_u32_le().await?;
@@ -86,7 +86,7 @@ pub(super) async fn send_result(
 
 /// Receives the result: `Err` with the owner's error. Fails if the owner is gone.
 pub(super) async fn receive_result(
-    socket: &mut UnixStream,
+    socket: &mut (impl AsyncRead + Unpin),
 ) -> io::Result<Result<SnapshotReport, String>> {
     if let Err(error) = change_record::receive(socket).await? {
         return Ok(Err(error));

@@ -2,7 +2,7 @@ use std::{io, time::SystemTime};
 
 use serde::{Deserialize, Serialize};
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
+    io::{AsyncRead, AsyncReadExt, AsyncWriteExt},
     net::UnixStream,
 };
 
@@ -83,7 +83,7 @@ impl VmSummary {
     /// # Errors
     /// [`InvalidData`](io::ErrorKind::InvalidData) if it is malformed or from
     /// an earlier version of vmcell that is not supported any more.
-    pub(super) async fn receive(socket: &mut UnixStream) -> io::Result<Self> {
+    pub(super) async fn receive(socket: &mut (impl AsyncRead + Unpin)) -> io::Result<Self> {
         let length = socket.read_u16_le().await?;
         if length > MAX_SIZE {
             return Err(io::ErrorKind::InvalidData.into());

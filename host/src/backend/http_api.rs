@@ -2,7 +2,7 @@
 //! one each.
 
 use std::{
-    io::{self, BufRead as _, BufReader, Read as _, Write as _},
+    io::{self, BufRead, BufReader, Read as _, Write as _},
     os::unix::net::UnixStream,
     path::PathBuf,
     time::Duration,
@@ -100,30 +100,34 @@ impl Api {
         );
         socket.write_all(head.as_bytes())?;
         socket.write_all(body.as_bytes())?;
-        let mut reply = BufReader::new(socket).take(MAX_REPLY);
-        let mut line = String::new();
-        reply.read_line(&mut line)?;
-        let status = line
-            .strip_prefix("HTTP/1.1 ")
-            .and_then(|rest| rest.get(..3)?.parse().ok())
-            .ok_or_else(|| malformed("no status line"))?;
-        let mut length = 0;
-        loop {
-            line.clear();
-            if reply.read_line(&mut line)? == 0 {
-                return Err(malformed("no end of the headers"));
-            }
-            let Some((name, value)) = line.trim_end().split_once(':') else {
-                break;
-            };
-            if name.eq_ignore_ascii_case("content-length") {
-                length = value.trim().parse().map_err(|_| malformed("no length"))?;
-            }
-        }
-        let mut body = Vec::new();
-        reply.take(length).read_to_end(&mut body)?;
-        Ok((status, body))
+        read_reply(BufReader::new(socket).take(MAX_REPLY))
     }
+}
+
+/// Reads a reply: its status, and the beginning of its body.
+pub(super) fn read_reply(mut reply: impl BufRead) -> io::Result<(u16, Vec<u8>)> {
+    let mut line = String::new();
+    reply.read_line(&mut line)?;
+    let status = line
+        .strip_prefix("HTTP/1.1 ")
+        .and_then(|rest| rest.get(..3)?.parse().ok())
+        .ok_or_else(|| malformed("no status line"))?;
+    let mut length = 0;
+    loop {
+        line.clear();
+        if reply.read_line(&mut line)? == 0 {
+            return Err(malformed("no end of the headers"));
+        }
+        let Some((name, value)) = line.trim_end().split_once(':') else {
+            break;
+        };
+        if name.eq_ignore_ascii_case("content-length") {
+            length = value.trim().parse().map_err(|_| malformed("no length"))?;
+        }
+    }
+    let mut body = Vec::new();
+    reply.take(length).read_to_end(&mut body)?;
+    Ok((status, body))
 }
 
 fn malformed(what: &str) -> io::Error {

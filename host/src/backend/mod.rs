@@ -12,6 +12,8 @@ mod api_socket;
 mod cloud_hypervisor;
 mod control;
 mod firecracker;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod guarded_call;
 mod health;
 mod http_api;

@@ -50,7 +50,7 @@ const MAX_SEND_BUFFER: usize = 64 * 1024;
 
 /// The protocol of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Protocol {
+pub(super) enum Protocol {
     Http1,
     Http2,
 }
@@ -132,7 +132,7 @@ impl BrokeredHost {
         Ok((guest, upstream.map_err(|error| error.to_string()), protocol))
     }
 
-    async fn serve_http<U>(
+    pub(super) async fn serve_http<U>(
         self: &Arc<Self>,
         guest: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
         upstream: Connected<U>,

@@ -57,6 +57,8 @@ mod brokered_secret;
 mod connection;
 mod error;
 mod exchange;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod java_trust_store;
 mod masked_body;
 mod metered_stream;

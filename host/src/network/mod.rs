@@ -41,6 +41,8 @@ mod capture;
 mod connecting;
 mod decision;
 mod dialer;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod handle;
 #[cfg(feature = "hickory")]
 mod hickory;

@@ -48,11 +48,16 @@ impl Head {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             read => read?,
         };
+        Self::parse(&bytes).map(Some)
+    }
+
+    /// Reads the contents of its file.
+    pub(super) fn parse(bytes: &[u8]) -> io::Result<Self> {
         let invalid = || io::Error::new(io::ErrorKind::InvalidData, "it is not a head");
-        let head: Self = serde_json::from_slice(&bytes).map_err(|_| invalid())?;
+        let head: Self = serde_json::from_slice(bytes).map_err(|_| invalid())?;
         let expected = head.block().map_err(|_| invalid())?;
         match expected == bytes {
-            true => Ok(Some(head)),
+            true => Ok(head),
             false => Err(invalid()),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    io::{self, BufRead as _, BufReader, Read as _},
+    io::{self, BufRead as _, BufReader, Read},
 };
 
 /// No line is longer.
@@ -17,10 +17,10 @@ pub(super) enum Line {
 }
 
 /// The lines of a log.
-pub(super) struct Lines(BufReader<File>);
+pub(super) struct Lines<R = File>(BufReader<R>);
 
-impl Lines {
-    pub(super) fn new(file: File) -> Self {
+impl<R: Read> Lines<R> {
+    pub(super) fn new(file: R) -> Self {
         Self(BufReader::new(file))
     }
 

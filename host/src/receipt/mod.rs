@@ -43,6 +43,8 @@
 mod canonical;
 mod entry;
 mod error;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod head;
 mod key;
 mod lines;

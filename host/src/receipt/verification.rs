@@ -1,4 +1,7 @@
-use std::{fmt, io};
+use std::{
+    fmt,
+    io::{self, Read},
+};
 
 use super::{
     ReceiptEntry, ReceiptPublicKey,
@@ -118,7 +121,7 @@ impl fmt::Display for ReceiptProblem {
 
 /// Checks all lines, and that they are those of the head.
 pub(super) fn verify(
-    lines: Option<Lines>,
+    lines: Option<Lines<impl Read>>,
     head: io::Result<Option<Head>>,
     key: Option<ReceiptPublicKey>,
 ) -> io::Result<Verification> {

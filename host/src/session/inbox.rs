@@ -126,7 +126,7 @@ impl Inbox {
     }
 
     /// Returns how many bytes of memory are allocated.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "fuzzing"))]
     pub(super) fn memory_used(&self) -> usize {
         self.buffer.capacity() + self.gaps.capacity() * size_of::<Gap>()
     }

@@ -20,6 +20,8 @@
 
 mod address;
 mod event;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod inbox;
 mod link;
 mod outbox;

@@ -4,7 +4,7 @@ use std::{
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     sync::Arc,
-    time::{Duration, SystemTime},
+    time::SystemTime,
 };
 
 use rustix::{
@@ -116,7 +116,7 @@ impl Summary {
             image: image.map(|image| image_of(path, image)),
             vcpus: manifest.guest.vcpus,
             memory_mib: manifest.guest.memory_mib,
-            created: SystemTime::UNIX_EPOCH + Duration::from_secs(manifest.created),
+            created: manifest.created(),
             bytes: sizes.sum(),
         })
     }

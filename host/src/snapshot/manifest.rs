@@ -1,6 +1,7 @@
 use std::{
     fmt,
     path::{Path, PathBuf},
+    time::{Duration, SystemTime},
 };
 
 use serde::{Deserialize, Serialize};
@@ -10,6 +11,7 @@ use crate::{
     acceleration::Acceleration,
     backend::{SavedPart, VmmRecord},
     link::LinkKind,
+    printable_name,
     sparse::Digest,
 };
 
@@ -118,6 +120,11 @@ impl Manifest {
         }
     }
 
+    /// Returns when it was made.
+    pub(super) fn created(&self) -> SystemTime {
+        time_of(self.created)
+    }
+
     pub(super) fn to_json(&self) -> Result<Vec<u8>, serde_json::Error> {
         let mut manifest = self.clone();
         manifest.digest = self.own_digest()?;
@@ -134,7 +141,11 @@ impl Manifest {
         }
         let damaged = |error: serde_json::Error| SnapshotError::Damaged {
             path: path.to_owned(),
-            reason: format!("its manifest cannot be read: {error}"),
+            // It quotes names of the file, whatever those have.
+            reason: format!(
+                "its manifest cannot be read: {}",
+                printable_name(error.to_string().as_bytes())
+            ),
         };
         // First, because another format may have other fields.
         let Format { format } = serde_json::from_slice(json).map_err(damaged)?;
@@ -161,6 +172,13 @@ impl Manifest {
         let json = serde_json::to_vec(&manifest)?;
         Ok(Digest::of_bytes(&json).to_string())
     }
+}
+
+/// Returns the time that is so many seconds after 1970.
+fn time_of(seconds: u64) -> SystemTime {
+    let time = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds));
+    // A time that this system cannot have is as good as none.
+    time.unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
 mod acceleration {
@@ -232,5 +250,16 @@ mod bytes {
     ) -> Result<[u8; 16], D::Error> {
         let text = String::deserialize(deserializer)?;
         hex::decode(&text).ok_or_else(|| de::Error::custom("32 hexadecimal digits are expected"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_snapshot_of_a_time_that_no_clock_has_can_be_listed() {
+        assert_eq!(time_of(u64::MAX), SystemTime::UNIX_EPOCH);
+        assert!(time_of(1_795_000_000) > SystemTime::UNIX_EPOCH);
     }
 }

@@ -51,6 +51,8 @@
 
 mod error;
 mod file_record;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod loaded;
 mod manifest;
 mod options;

@@ -45,6 +45,8 @@ mod builder;
 mod call;
 mod evidence;
 mod failure;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod grants;
 mod guest_path;
 mod handle;

@@ -103,8 +103,11 @@ impl ToolPolicy {
     /// # Errors
     /// [`ToolPolicyError::Syntax`] and [`ToolPolicyError::Invalid`].
     pub fn from_toml(text: &str) -> Result<Self, ToolPolicyError> {
-        let policy: Self = toml::from_str(text)
-            .map_err(|error| ToolPolicyError::Syntax(error.to_string().trim_end().to_owned()))?;
+        let policy: Self = toml::from_str(text).map_err(|error| {
+            // It shows the line of the file, whatever that has.
+            let text = error.to_string();
+            ToolPolicyError::Syntax(crate::printable(text.trim_end().as_bytes()).into_owned())
+        })?;
         policy.check()?;
         Ok(policy)
     }
@@ -349,6 +352,12 @@ mod tests {
             let error = ToolPolicy::from_toml(text).unwrap_err().to_string();
             assert!(error.contains(expected), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn an_error_that_shows_a_line_cannot_drive_a_terminal() {
+        let error = ToolPolicy::from_toml("[images.a]\npath = '\x1b[2J'\n").unwrap_err();
+        assert!(!error.to_string().contains('\x1b'), "{error}");
     }
 
     #[test]

@@ -207,7 +207,13 @@ impl History {
         let path = self.path(number);
         // First: a command that ends meanwhile has its second line then.
         let is_running = FileLock::is_held(&path).unwrap_or(false);
-        let text = read_bounded(&path).ok()?;
+        CommandRecord::parse(number, is_running, &read_bounded(&path).ok()?)
+    }
+}
+
+impl CommandRecord {
+    /// Reads the lines of a file. Returns `None` without a first one.
+    pub(super) fn parse(number: u64, is_running: bool, text: &[u8]) -> Option<Self> {
         let mut lines = text.split_inclusive(|byte| *byte == b'\n');
         let mut next = || lines.next().filter(|line| line.ends_with(b"\n"));
         let beginning: Beginning = serde_json::from_slice(next()?).ok()?;

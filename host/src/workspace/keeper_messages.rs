@@ -126,7 +126,7 @@ pub(super) fn receive_report(socket: &UnixStream, on_seed: &OnSeed) -> io::Resul
     }
 }
 
-fn read_line(reader: impl BufRead) -> io::Result<Vec<u8>> {
+pub(super) fn read_line(reader: impl BufRead) -> io::Result<Vec<u8>> {
     let mut line = Vec::new();
     reader.take(MAX_LINE).read_until(b'\n', &mut line)?;
     match line.last() {

@@ -135,13 +135,15 @@ impl LayerTree {
         self.below.retain(|number, _| !merge.links.contains(number));
     }
 
-    /// Returns whether it is a tree.
+    /// Returns whether it is a tree that can grow.
     pub(super) fn is_valid(&self) -> bool {
         let is_layer = |number: &u32| self.below.contains_key(number);
         let is_above = |(number, below): (&u32, &Option<u32>)| {
             *number < self.next && below.as_ref().is_none_or(|it| it < number && is_layer(it))
         };
-        is_layer(&self.top) && self.below.iter().all(is_above)
+        // Else there is no number for another layer.
+        let has_next = self.next < u32::MAX;
+        has_next && is_layer(&self.top) && self.below.iter().all(is_above)
     }
 }
 
@@ -328,6 +330,8 @@ mod tests {
             r#"{"below": {"1": 1}, "top": 1, "next": 3}"#,
             r#"{"below": {"2": 1}, "top": 2, "next": 3}"#,
             r#"{"below": {"1": null}, "top": 1, "next": 1}"#,
+            // There would be no number for the next layer but one.
+            r#"{"below": {"1": null}, "top": 1, "next": 4294967295}"#,
         ] {
             let tree: LayerTree = serde_json::from_str(json).unwrap();
             assert!(!tree.is_valid(), "{json}");

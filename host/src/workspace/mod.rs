@@ -41,6 +41,8 @@ mod diff;
 mod error;
 mod first_boot;
 mod folder;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod handle;
 mod history;
 mod id;

@@ -16,7 +16,7 @@ use super::{
     specification::Specification,
     timestamp::Timestamp,
 };
-use crate::service::ServicePort;
+use crate::{printable_name, service::ServicePort};
 
 /// What is written down about a workspace: all of it, in one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -212,7 +212,7 @@ impl Record {
         Self::from_json(&json, path).map(Some)
     }
 
-    fn from_json(json: &[u8], path: &Path) -> Result<Self, WorkspaceError> {
+    pub(super) fn from_json(json: &[u8], path: &Path) -> Result<Self, WorkspaceError> {
         #[derive(Deserialize)]
         struct Version {
             version: u64,
@@ -221,7 +221,12 @@ impl Record {
             path: path.to_owned(),
             reason,
         };
-        let invalid = |error: serde_json::Error| damaged(format!("is not a workspace: {error}"));
+        let invalid = |error: serde_json::Error| {
+            // It quotes names of the file, whatever those have.
+            let error = error.to_string();
+            let error = printable_name(error.as_bytes());
+            damaged(format!("is not a workspace: {error}"))
+        };
         // First, because a newer version may have other fields.
         let Version { version } = serde_json::from_slice(json).map_err(invalid)?;
         if version > VERSION {
@@ -386,6 +391,10 @@ pub(super) mod tests {
         for (text, expected) in [
             (json[..json.len() / 2].to_owned(), "is not a workspace"),
             (String::new(), "is not a workspace"),
+            (
+                json.replace("\"scope\":\"off\"", "\"scope\":\"\\u001b[2J\""),
+                "\u{fffd}[2J",
+            ),
             (
                 json.replace("\"version\":1", "\"version\":2"),
                 "newer version",

@@ -6,6 +6,8 @@ mod disk;
 mod environments;
 mod exec;
 mod files;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod history;
 mod new_vm;
 mod services;

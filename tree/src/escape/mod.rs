@@ -14,7 +14,7 @@
 //!   (alacritty/vte#159), and U+0080 to U+009F arrive as text or as controls,
 //!   depending on where the pieces are split (alacritty/vte#156).
 //! - Its state is private. The redactor and the sanitizer must know for each byte
-//!   whether it is text, and the filter of the CLI passes sequences unchanged;
+//!   whether it is text, and the terminal filter passes sequences unchanged;
 //!   `vte` keeps neither their bytes nor an OSC with more than 16 parts.
 //! - Text arrives one character at a time. Printable ASCII was collected for
 //!   `write_ascii`, and it took more instructions (Cachegrind, millions):

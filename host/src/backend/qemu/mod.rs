@@ -4,6 +4,8 @@ mod arguments;
 mod confinement;
 mod control;
 mod disk;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod link;
 mod qmp;
 mod vhost_device;

@@ -444,6 +444,13 @@ impl Inner {
         }
     }
 
+    /// Returns how many bytes of memory its outputs and events have.
+    #[cfg(feature = "fuzzing")]
+    pub(super) fn memory_used(&self) -> usize {
+        let events = self.events.capacity() * size_of::<StreamEvent>();
+        self.stdout.memory_used() + self.stderr.memory_used() + events
+    }
+
     pub(super) fn is_over(&self) -> bool {
         self.closing.is_some() || self.link_error.is_some()
     }

@@ -15,8 +15,8 @@ mod tests;
 
 use std::borrow::Cow;
 
-use state::{Change, Changes};
-use vmcell_tree::escape::{SequenceKind, Token, Tokenizer, Utf8Decoder};
+use self::state::{Change, Changes};
+use crate::escape::{SequenceKind, Token, Tokenizer, Utf8Decoder};
 
 /// The longest control sequence that passes, without its first two bytes and its
 /// last.
@@ -28,10 +28,20 @@ const MAX_OSC: usize = 4096;
 const SHIFT_OUT: char = '\x0e';
 const SHIFT_IN: char = '\x0f';
 
-/// Passes what draws, and records how to undo changes of the terminal's state.
-/// Input may be split anywhere.
-#[derive(Default)]
-pub(super) struct Filter {
+/// Makes a guest's output safe for the user's terminal: passes only what draws,
+/// and records how to undo changes of the terminal's state. The output may be
+/// split anywhere.
+///
+/// ```
+/// use vmcell_tree::TerminalFilter;
+///
+/// let mut filter = TerminalFilter::default();
+/// // Colours pass, and what reads the clipboard does not.
+/// assert_eq!(&*filter.pass(b"\x1b[31mred\x1b]52;c;?\x07"), b"\x1b[31mred");
+/// assert_eq!(filter.undo(), b"\x1b[m");
+/// ```
+#[derive(Debug, Default)]
+pub struct TerminalFilter {
     decoder: Utf8Decoder,
     tokenizer: Tokenizer,
     /// An unfinished sequence. At its limit it is too long to pass.
@@ -39,9 +49,9 @@ pub(super) struct Filter {
     changes: Changes,
 }
 
-impl Filter {
+impl TerminalFilter {
     /// Returns the bytes that may be printed.
-    pub(super) fn pass<'a>(&mut self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
+    pub fn pass<'a>(&mut self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
         let unfinished = !self.tokenizer.is_ground() || self.decoder.is_partial();
         if !unfinished && plain_length(bytes) == bytes.len() {
             return Cow::Borrowed(bytes);
@@ -56,7 +66,7 @@ impl Filter {
     }
 
     /// Returns the sequences that restore the terminal's state.
-    pub(super) fn undo(&mut self) -> Vec<u8> {
+    pub fn undo(&mut self) -> Vec<u8> {
         self.changes.take_undo_sequences()
     }
 

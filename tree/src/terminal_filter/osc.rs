@@ -1,8 +1,7 @@
 //! Filters operating system commands (OSC).
 
-use vmcell::printable;
-
 use super::state::{Change, Changes};
+use crate::printable::printable;
 
 /// The maximum length of a title in characters.
 const MAX_TITLE: usize = 256;

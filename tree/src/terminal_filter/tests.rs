@@ -1,9 +1,9 @@
 use proptest::prelude::*;
 
-use super::{Filter, MAX_OSC};
+use super::{MAX_OSC, TerminalFilter};
 
 fn pass(bytes: impl AsRef<[u8]>) -> Vec<u8> {
-    Filter::default().pass(bytes.as_ref()).into_owned()
+    TerminalFilter::default().pass(bytes.as_ref()).into_owned()
 }
 
 #[track_caller]
@@ -181,7 +181,7 @@ fn what_is_no_utf_8_is_replaced() {
 
 #[test]
 fn strings_without_an_end_take_no_memory_and_end_with_the_next_sequence() {
-    let mut filter = Filter::default();
+    let mut filter = TerminalFilter::default();
     for beginning in [&b"\x1bP"[..], b"\x1b]2;", b"\x1b]52;c;", b"\x1b["] {
         assert!(filter.pass(beginning).is_empty());
         for _ in 0..100 {
@@ -194,7 +194,7 @@ fn strings_without_an_end_take_no_memory_and_end_with_the_next_sequence() {
 
 #[test]
 fn nothing_is_undone_where_nothing_was_changed() {
-    let mut filter = Filter::default();
+    let mut filter = TerminalFilter::default();
     filter.pass(
         b"text\x1b[2J\x1b[?25l\x1b[?25h\x1b[?1049h\x1b[?1049l\x1b=\x1b>\x1b[1mbold\x1b(B\x1b[m",
     );
@@ -203,7 +203,7 @@ fn nothing_is_undone_where_nothing_was_changed() {
 
 #[test]
 fn what_was_changed_is_undone_once_and_in_order() {
-    let mut filter = Filter::default();
+    let mut filter = TerminalFilter::default();
     filter.pass(b"\x1b[?25l\x1b[?1049h\x1b[?1002;1006;2004h\x1b[2;10r\x1b[1;31m\x1b=\x1b(0");
     filter.pass(b"\x1b[5 q\x1b]2;title\x07\x1b]11;black\x07\x1b[?7l\x1b[4h");
     filter.pass(b"\x1b]8;;http://a/\x07");
@@ -217,7 +217,7 @@ fn what_was_changed_is_undone_once_and_in_order() {
 
 #[test]
 fn a_terminal_that_was_reset_has_nothing_but_its_title_to_undo() {
-    let mut filter = Filter::default();
+    let mut filter = TerminalFilter::default();
     filter.pass(b"\x1b[?1049h\x1b[?1003h\x1b]2;title\x07\x1bc");
     assert_eq!(filter.undo(), b"\x1b[23;0t");
 }
@@ -283,7 +283,7 @@ proptest! {
     #[test]
     fn any_cut_gives_the_same(bytes in hostile(), cuts in prop::collection::vec(0usize..100, 0..20)) {
         let whole = pass(&bytes);
-        let mut filter = Filter::default();
+        let mut filter = TerminalFilter::default();
         let (mut pieces, mut rest) = (Vec::new(), &bytes[..]);
         for cut in cuts {
             let (piece, behind) = rest.split_at(cut.min(rest.len()));

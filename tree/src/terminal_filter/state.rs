@@ -95,7 +95,7 @@ const MODES: [Mode; 24] = [
 ];
 
 /// All changes that are not undone yet.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Changes(BTreeSet<Change>);
 
 impl Changes {
