@@ -111,6 +111,7 @@ pub(super) async fn attach_if(id: &str, is_meant: impl FnOnce(&Path) -> bool) ->
         backend,
         rejected_backends: None,
         confinement: None,
+        quotas: None,
         warnings,
         acceleration,
         link: LinkChoice::new(LinkKind::Relay, "another program owns the VM"),

@@ -15,7 +15,7 @@ use crate::terminal::{Followers, Terminals};
 use crate::{
     acceleration::AccelerationChoice,
     attach::{BaselineSlot, ControlRequest, VmName},
-    backend::RejectedBackend,
+    backend::{LayerQuota, RejectedBackend},
     confinement::LayerStatus,
     console::Console,
     diff::Manifest,
@@ -26,6 +26,7 @@ use crate::{
     network::OwnNetwork,
     port::{Ports, PublishedPorts},
     process::{Command, ExecFailure, ExecStream, Input, Output, Process, ProcessId, Processes},
+    quotas::{QuotaUsage, Quotas},
     service::Services,
     session::Session,
     vmm::VmmKiller,
@@ -84,6 +85,8 @@ pub(super) struct Shared {
     pub(super) rejected_backends: Option<Vec<RejectedBackend>>,
     /// Same.
     pub(super) confinement: Option<Vec<LayerStatus>>,
+    /// Same. The quota of the layer is `None` if the backend has none.
+    pub(super) quotas: Option<(Quotas, Option<LayerQuota>)>,
     pub(super) warnings: Vec<String>,
     pub(super) acceleration: Option<AccelerationChoice>,
     pub(super) link: LinkChoice,
@@ -438,11 +441,21 @@ impl Vm {
             backend: self.shared.backend.clone(),
             rejected_backends: self.shared.rejected_backends.clone(),
             confinement: self.shared.confinement.clone(),
+            quotas: self.quota_usage(),
             warnings: self.shared.warnings.clone(),
             acceleration: self.shared.acceleration,
             link: self.shared.link.clone(),
             agent: self.shared.session.peer().build.clone(),
         }
+    }
+
+    /// Returns its quotas, and how much of them is used.
+    fn quota_usage(&self) -> Option<QuotaUsage> {
+        let (quotas, layer) = self.shared.quotas.as_ref()?;
+        Some(match layer {
+            Some(layer) => layer.usage(*quotas),
+            None => QuotaUsage::without_layer(*quotas),
+        })
     }
 
     /// Stops the VM: asks its processes to end, and makes its disk clean. Kills a

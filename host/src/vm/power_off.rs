@@ -75,7 +75,11 @@ async fn stop(route: &Route, boot_id: [u8; 16], vmm: &mut Vmm) -> VmEnd {
             () = vmm.any_exited() => last_report(reporting).await,
         };
         let status = vmm.exited().await;
-        VmmExit { status, report }
+        VmmExit {
+            status,
+            report,
+            has_used_cpu_time: vmm.has_used_cpu_time(),
+        }
     };
     let stopped = timeout(STOP_TIMEOUT, stopping).await;
     match stopped {

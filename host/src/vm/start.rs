@@ -32,8 +32,8 @@ use crate::{
         AttachSocket, BaselineSlot, ChangeResult, ControlRequest, OwnedVm, VmName, VmSummary,
     },
     backend::{
-        AGENT_PORT, AgentTransport, Launched, Machine, RejectedBackend, Vmm, VmmControl,
-        launch_error,
+        AGENT_PORT, AgentTransport, Launched, LayerQuota, Machine, RejectedBackend, Vmm,
+        VmmControl, launch_error,
     },
     console::Console,
     error::{BootFailure, Error},
@@ -42,6 +42,7 @@ use crate::{
     metrics::{DiskFile, MetricsHistory, Sampler},
     network::{Network, OwnNetwork},
     port::PublishedPorts,
+    quotas::Quotas,
     random::random_bytes,
     run_folder::{RunFolder, sweep},
     session::{Address, Link, LinkError, Route, Session},
@@ -102,6 +103,7 @@ async fn boot(
     let agent = machine.agent.clone();
     let acceleration = machine.acceleration;
     let (vcpus, memory_mib) = (machine.vcpus, machine.memory_mib);
+    let quotas = machine.quotas;
     let start = StartKind::new(snapshot.as_deref(), &machine)?;
     let backend = match &snapshot {
         Some(snapshot) => Some(snapshot.guest.backend.as_str()),
@@ -135,6 +137,8 @@ async fn boot(
     let launched = launching
         .await
         .unwrap_or_else(|error| Err(launch_error(&name, error)))?;
+    quotas.check_enforced(&launched.enforced, &name)?;
+    let layer_quota = launched.layer_quota.clone();
     let console = Console::default();
     let link = launched.link.clone();
     let BootedVm {
@@ -190,6 +194,8 @@ async fn boot(
         warnings,
         acceleration,
         link,
+        quotas,
+        layer_quota,
         console,
         stop_route: keeps_disk.then_some(route),
         network,
@@ -213,6 +219,8 @@ struct StartedVm {
     warnings: Vec<String>,
     acceleration: Option<AccelerationChoice>,
     link: LinkChoice,
+    quotas: Quotas,
+    layer_quota: Option<LayerQuota>,
     console: Console,
     /// Set for a VM whose disk is kept.
     stop_route: Option<Route>,
@@ -263,6 +271,8 @@ fn start_driver(
         warnings,
         acceleration,
         link,
+        quotas,
+        layer_quota,
         console,
         stop_route,
         network,
@@ -290,6 +300,7 @@ fn start_driver(
         backend,
         rejected_backends: Some(rejected_backends),
         confinement: Some(confinement),
+        quotas: Some((quotas, layer_quota)),
         warnings,
         acceleration,
         link,
@@ -442,6 +453,8 @@ async fn connect(
         kept,
         warnings,
         disk,
+        enforced: _,
+        layer_quota: _,
     } = launched;
     // The VMM's own messages appear there too, next to the kernel's.
     let console_tasks: Vec<_> = consoles
@@ -486,6 +499,10 @@ async fn connect(
     for task in console_tasks {
         let _ = task.await;
     }
+    let reason = match reason {
+        BootFailure::Ended if vmm.has_used_cpu_time() => BootFailure::CpuTimeUsed,
+        reason => reason,
+    };
     Err(Error::Boot {
         reason,
         console: console.text(),
@@ -549,6 +566,7 @@ fn machine_for(
         acceleration,
         link: builder.link,
         confinement: builder.confinement,
+        quotas: builder.quotas,
         randomise_addresses: builder.randomise_addresses,
         kernel: builder.kernel.clone(),
         kernel_arguments: builder.kernel_arguments.clone(),
