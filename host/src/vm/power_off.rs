@@ -25,6 +25,7 @@ const REPORT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Asks the agent to power off. Dropping the stream cancels the request.
 pub(super) fn request(session: &Session) -> Result<Stream, OpenError> {
+    session.lift_rate();
     let grace_ms = u32::try_from(TERM_GRACE.as_millis()).unwrap_or(u32::MAX);
     session.open(&Request::PowerOff { grace_ms })
 }

@@ -152,6 +152,9 @@ async fn boot(
     } = connect(launched, secrets, start, builder.boot_timeout, &console)
         .await
         .map_err(|error| agent::with_old_agent_reason(error, &agent))?;
+    if let Some(rate) = quotas.link_rate {
+        session.limit_rate(rate);
+    }
     let session = Arc::new(session);
     let hooks = builder.network_hooks;
     #[cfg(feature = "broker")]
