@@ -16,8 +16,8 @@ use rustix::{
     io::Errno,
     ioctl::{Setter, ioctl, opcode},
     process::{
-        Pid, Resource, Rlimit, Signal, getpid, getppid, getrlimit, set_parent_process_death_signal,
-        setrlimit,
+        Pid, Resource, Rlimit, Signal, getpid, getppid, getrlimit, prlimit,
+        set_parent_process_death_signal, setrlimit,
     },
 };
 
@@ -72,6 +72,28 @@ pub(crate) fn limit_process(command: &mut Command, limits: ProcessLimits) {
     // SAFETY: between fork and exec the closure makes system calls. It neither
     // allocates nor takes a lock.
     unsafe { command.pre_exec(in_child) };
+}
+
+/// Limits the size of files of a process of another user, as that user: prlimit(2) allows it to
+/// nobody else without `CAP_SYS_RESOURCE`. Only root can.
+pub(crate) fn limit_file_size_as(user: u32, pid: Pid, limit: Rlimit) -> io::Result<()> {
+    // What the child reports when it is done, before it would execute the program.
+    const DONE: i32 = libc::ECANCELED;
+    let in_child = move || {
+        prlimit(Some(pid), Resource::Fsize, limit.clone())?;
+        Err(io::Error::from_raw_os_error(DONE))
+    };
+    let mut command = Command::new("/");
+    command.uid(user).gid(user);
+    // SAFETY: between fork and exec the closure makes one system call. It neither allocates
+    // nor takes a lock.
+    unsafe { command.pre_exec(in_child) };
+    match command.spawn() {
+        Err(error) if error.raw_os_error() == Some(DONE) => Ok(()),
+        Err(error) => Err(error),
+        // A folder is not executed.
+        Ok(_) => Err(io::ErrorKind::Other.into()),
+    }
 }
 
 /// Moves the command's process into the cgroup whose `cgroup.procs` this is: cgroups(7). Call it

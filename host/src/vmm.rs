@@ -16,16 +16,20 @@ use std::{
 use command_fds::{CommandFdExt, FdMapping};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
+    io::Errno,
     process::{Pid, PidfdFlags, Resource, Rlimit, Signal, pidfd_open, pidfd_send_signal, prlimit},
 };
 use tokio::sync::watch;
 
 use crate::{
-    confinement::LayerStatus,
+    confinement::{Layer, LayerStatus},
     error::Error,
     quotas::Quotas,
     secret::disable_core_dumps_of,
-    sys::{die_with_spawning_thread, limit_process, set_cloexec_from, wait_for_process},
+    sys::{
+        die_with_spawning_thread, limit_file_size_as, limit_process, set_cloexec_from,
+        wait_for_process,
+    },
 };
 
 /// A process that runs a VM and cannot outlive this program. Dropping it kills
@@ -47,6 +51,8 @@ pub(crate) struct VmmKiller {
     process: Arc<OwnedFd>,
     pid: Pid,
     signal: Signal,
+    /// The user that only this process has, if it has one.
+    own_user: Option<u32>,
 }
 
 /// How a process has exited.
@@ -100,6 +106,12 @@ pub(crate) struct Started {
     kept: Option<Box<dyn Any + Send>>,
 }
 
+/// Returns the user that a process has of its own.
+fn own_user(layers: &[LayerStatus]) -> Option<u32> {
+    let found = layers.iter().find(|status| status.layer == Layer::User)?;
+    found.is_active.then(|| found.detail.parse().ok())?
+}
+
 impl Started {
     /// A child of this program that nobody has waited for.
     pub(crate) fn new(pid: Pid, layers: Vec<LayerStatus>) -> Result<Self, Error> {
@@ -112,6 +124,7 @@ impl Started {
                 process: Arc::new(process),
                 pid,
                 signal: Signal::KILL,
+                own_user: own_user(&layers),
             },
             layers,
             enforced: Quotas::new(),
@@ -336,7 +349,14 @@ impl VmmKiller {
         // has its number.
         let mut exited = [PollFd::new(&*self.process, PollFlags::IN)];
         match poll(&mut exited, Some(&Timespec::default()))? {
-            0 => Ok(prlimit(Some(self.pid), Resource::Fsize, both).map(drop)?),
+            0 => match (
+                prlimit(Some(self.pid), Resource::Fsize, both),
+                self.own_user,
+            ) {
+                // This root has no CAP_SYS_RESOURCE.
+                (Err(Errno::PERM), Some(user)) => limit_file_size_as(user, self.pid, both),
+                (limited, _) => Ok(limited.map(drop)?),
+            },
             _ => Err(io::ErrorKind::NotFound.into()),
         }
     }

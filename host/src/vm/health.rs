@@ -22,7 +22,8 @@ pub struct Health {
     /// How the VMM is confined: each way, and whether it is in effect. `None` in programs that
     /// do not own the VM; empty if the backend has no VMM, or does not confine it.
     pub confinement: Option<Vec<LayerStatus>>,
-    /// Its quotas, and how much of them it has used. `None` in programs that do not own the VM.
+    /// Its quotas, and how much of them it has used. `None` if the program that owns the VM does
+    /// not say.
     pub quotas: Option<QuotaUsage>,
     /// What every user of the VM must know.
     pub warnings: Vec<String>,

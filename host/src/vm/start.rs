@@ -21,6 +21,7 @@ use super::{
     driver::{Driver, DriverRequest},
     facts::VmFacts,
     handle::{Control, Shared},
+    own_quotas::OwnQuotas,
     pauser::{Change, PauseRequest, Pauser},
     restore::{Restoration, load_snapshot, restored_machine},
     snapshot,
@@ -32,8 +33,8 @@ use crate::{
         AttachSocket, BaselineSlot, ChangeResult, ControlRequest, OwnedVm, VmName, VmSummary,
     },
     backend::{
-        AGENT_PORT, AgentTransport, Launched, LayerQuota, Machine, RejectedBackend, Vmm,
-        VmmControl, launch_error,
+        AGENT_PORT, AgentTransport, Launched, Machine, RejectedBackend, Vmm, VmmControl,
+        launch_error,
     },
     console::Console,
     error::{BootFailure, Error},
@@ -42,7 +43,7 @@ use crate::{
     metrics::{DiskFile, MetricsHistory, Sampler},
     network::{Network, OwnNetwork},
     port::PublishedPorts,
-    quotas::Quotas,
+    quotas::QuotaUsage,
     random::random_bytes,
     run_folder::{RunFolder, sweep},
     session::{Address, Link, LinkError, Route, Session},
@@ -138,7 +139,10 @@ async fn boot(
         .await
         .unwrap_or_else(|error| Err(launch_error(&name, error)))?;
     quotas.check_enforced(&launched.enforced, &name)?;
-    let layer_quota = launched.layer_quota.clone();
+    let own_quotas = OwnQuotas {
+        quotas,
+        layer: launched.layer_quota.clone(),
+    };
     let console = Console::default();
     let link = launched.link.clone();
     let BootedVm {
@@ -197,8 +201,7 @@ async fn boot(
         warnings,
         acceleration,
         link,
-        quotas,
-        layer_quota,
+        quotas: own_quotas,
         console,
         stop_route: keeps_disk.then_some(route),
         network,
@@ -222,8 +225,7 @@ struct StartedVm {
     warnings: Vec<String>,
     acceleration: Option<AccelerationChoice>,
     link: LinkChoice,
-    quotas: Quotas,
-    layer_quota: Option<LayerQuota>,
+    quotas: OwnQuotas,
     console: Console,
     /// Set for a VM whose disk is kept.
     stop_route: Option<Route>,
@@ -261,6 +263,7 @@ fn start_driver(
                 facts: started_vm.facts.clone(),
                 network: started_vm.network.handle(),
                 ports: Arc::downgrade(&ports),
+                quotas: started_vm.quotas.clone(),
                 metrics: metrics.clone(),
             };
             socket.serve(summary, baseline.clone(), session.clone(), vm)
@@ -275,7 +278,6 @@ fn start_driver(
         acceleration,
         link,
         quotas,
-        layer_quota,
         console,
         stop_route,
         network,
@@ -303,7 +305,7 @@ fn start_driver(
         backend,
         rejected_backends: Some(rejected_backends),
         confinement: Some(confinement),
-        quotas: Some((quotas, layer_quota)),
+        quotas: Some(quotas),
         warnings,
         acceleration,
         link,
@@ -325,6 +327,7 @@ struct DriverHandle {
     facts: VmFacts,
     network: Network,
     ports: Weak<PublishedPorts>,
+    quotas: OwnQuotas,
     metrics: Option<Arc<MetricsHistory>>,
 }
 
@@ -345,7 +348,8 @@ impl OwnedVm for DriverHandle {
             | ControlRequest::SwitchDisk
             | ControlRequest::Metrics
             | ControlRequest::FlushMetrics
-            | ControlRequest::Services => return None,
+            | ControlRequest::Services
+            | ControlRequest::Quotas => return None,
             ControlRequest::Stop => DriverRequest::Stop,
             ControlRequest::Kill => DriverRequest::Kill,
             ControlRequest::Pause => change(Change::Pause(WhilePaused::Wait)),
@@ -363,6 +367,10 @@ impl OwnedVm for DriverHandle {
 
     fn ports(&self) -> Option<Arc<PublishedPorts>> {
         self.ports.upgrade()
+    }
+
+    fn quotas(&self) -> QuotaUsage {
+        self.quotas.usage()
     }
 
     fn metrics(&self) -> Option<&MetricsHistory> {
