@@ -77,7 +77,8 @@ impl Quotas {
     /// What the guest has synced before stays on the disk and can be read, but the file system
     /// is read-only if its journal could not be written, and then
     /// [`Vm::stop`](crate::Vm::stop) fails with [`End::NotClean`](crate::End::NotClean).
-    /// [`Health::quotas`](crate::Health::quotas) says whether it is used up.
+    /// [`Health::quotas`](crate::Health::quotas) says whether it is used up. A disk that is kept
+    /// may need a larger one to boot again then, as its journal is written back.
     ///
     /// A [disk](crate::VmBuilder::disk) that is larger already does not grow. Layers that the VM
     /// only reads do not count. The disk of a VM of Firecracker or Cloud Hypervisor has no
@@ -126,6 +127,11 @@ impl Quotas {
     pub fn link_rate(mut self, bytes_per_second: u64) -> Self {
         self.link_rate = Some(bytes_per_second);
         self
+    }
+
+    /// Returns whether all have their defaults.
+    pub(crate) fn is_unset(&self) -> bool {
+        *self == Self::default()
     }
 
     /// Checks what can be checked without a backend.
