@@ -80,7 +80,7 @@ pub(crate) fn limit_file_size_as(user: u32, pid: Pid, limit: Rlimit) -> io::Resu
     // What the child reports when it is done, before it would execute the program.
     const DONE: i32 = libc::ECANCELED;
     let in_child = move || {
-        prlimit(Some(pid), Resource::Fsize, limit.clone())?;
+        prlimit(Some(pid), Resource::Fsize, limit)?;
         Err(io::Error::from_raw_os_error(DONE))
     };
     let mut command = Command::new("/");

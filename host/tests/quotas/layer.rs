@@ -4,7 +4,7 @@ use std::{fs, path::PathBuf};
 
 use tempfile::TempDir;
 use vmcell::{
-    Confinement, End, Error, Quotas, Vm, VmBuilder,
+    Confinement, End, Error, Quotas, Template, Vm, VmBuilder,
     disk::{
         Disk,
         image::{OpenOptions, create_child},
@@ -191,6 +191,33 @@ async fn a_vm_that_is_restored_has_the_quota_of_its_own_start() {
     copy.kill().await.unwrap();
     let free = Vm::builder().snapshot(&again).start().await.unwrap();
     assert_eq!(printed(&free, "cat /root/kept").await, "kept\n");
+    free.kill().await.unwrap();
+}
+
+#[tokio::test]
+async fn vms_of_a_template_have_their_own_quotas_whatever_the_template_was_made_with() {
+    let make = |quotas| {
+        // The memory is a file that is larger than the quota.
+        let vm = builder().memory_mib(256).quotas(quotas).warm(true);
+        vm.start()
+    };
+    let vm = make(quotas()).await.unwrap();
+    fill(&vm).await;
+    assert_full_and_alive(&vm).await;
+    vm.kill().await.unwrap();
+    let template = Template::builder(builder().memory_mib(256).quotas(quotas()));
+    let template = template.get().await.unwrap();
+    let other = Template::builder(builder().memory_mib(256))
+        .get()
+        .await
+        .unwrap();
+    assert_eq!(template.name(), other.name());
+    let free = other.start().await.unwrap();
+    printed(
+        &free,
+        "dd if=/dev/urandom of=/root/large bs=1M count=40 conv=fsync",
+    )
+    .await;
     free.kill().await.unwrap();
 }
 
