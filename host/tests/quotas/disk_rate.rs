@@ -18,6 +18,16 @@ async fn elapsed(vm: &Vm, line: &str) -> Duration {
     begun.elapsed()
 }
 
+/// One of many attempts is faster, however busy the machine is.
+async fn assert_unlimited(vm: &Vm) {
+    for _ in 0..20 {
+        if elapsed(vm, WRITE).await < LEAST {
+            return;
+        }
+    }
+    panic!("none was faster");
+}
+
 #[tokio::test]
 async fn a_disk_is_not_faster_than_its_rate_and_without_one_not_limited() {
     let vm = builder().quotas(Quotas::new().disk_rate(MIB));
@@ -32,7 +42,7 @@ async fn a_disk_is_not_faster_than_its_rate_and_without_one_not_limited() {
     }
     vm.kill().await.unwrap();
     let vm = builder().start().await.unwrap();
-    assert!(elapsed(&vm, WRITE).await < LEAST);
+    assert_unlimited(&vm).await;
     vm.kill().await.unwrap();
 }
 
@@ -55,6 +65,6 @@ async fn a_vm_that_is_restored_has_a_rate_of_its_own() {
     copy.snapshot(&again).await.unwrap();
     copy.kill().await.unwrap();
     let free = Vm::builder().snapshot(&again).start().await.unwrap();
-    assert!(elapsed(&free, WRITE).await < LEAST);
+    assert_unlimited(&free).await;
     free.kill().await.unwrap();
 }

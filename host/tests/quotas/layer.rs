@@ -38,7 +38,7 @@ async fn fill(vm: &Vm) {
     printed(vm, "echo kept >/root/kept && sync").await;
     let full = shell(
         vm,
-        "dd if=/dev/urandom of=/root/large bs=1M count=64 conv=fsync",
+        "dd if=/dev/urandom of=/root/large bs=1M count=40 conv=fsync",
     )
     .await;
     assert!(!full.success(), "{full:?}");
@@ -140,7 +140,7 @@ async fn a_disk_that_is_larger_than_its_quota_does_not_grow() {
     .await;
     let more = shell(
         &vm,
-        "dd if=/dev/urandom of=/root/more bs=1M count=64 conv=fsync",
+        "dd if=/dev/urandom of=/root/more bs=1M count=40 conv=fsync",
     )
     .await;
     assert!(!more.success(), "{more:?}");

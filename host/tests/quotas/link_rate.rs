@@ -4,14 +4,14 @@ use std::time::{Duration, Instant};
 
 use vmcell::{Command, Quotas, Vm};
 
-use super::{MIB, builder, printed};
+use super::{COMMAND_TIMEOUT, MIB, builder, printed};
 
 /// What four MiB take at least at one MiB per second, with a burst before and a piece after.
 const LEAST: Duration = Duration::from_millis(3500);
 
 async fn receive(vm: &Vm) -> Duration {
     let begun = Instant::now();
-    let command = Command::shell("head -c 4194304 /dev/zero").timeout(Duration::from_secs(120));
+    let command = Command::shell("head -c 4194304 /dev/zero").timeout(COMMAND_TIMEOUT);
     let output = vm.exec_command(command).await.unwrap();
     assert_eq!(output.stdout.len() as u64, 4 * MIB);
     begun.elapsed()
@@ -58,7 +58,14 @@ async fn programs_that_are_attached_share_the_rate() {
 async fn without_a_rate_a_link_is_not_limited() {
     let vm = builder().start().await.unwrap();
     assert_eq!(vm.health().await.quotas.unwrap().quotas, Quotas::new());
-    assert!(receive(&vm).await < LEAST);
-    assert!(send(&vm).await < LEAST);
+    // One of many attempts is faster, however busy the machine is.
+    let mut is_faster = false;
+    for _ in 0..20 {
+        is_faster |= receive(&vm).await < LEAST && send(&vm).await < LEAST;
+        if is_faster {
+            break;
+        }
+    }
+    assert!(is_faster);
     vm.kill().await.unwrap();
 }

@@ -9,11 +9,14 @@ mod link_rate;
 mod process;
 mod workspaces;
 
-use std::{fs, path::PathBuf};
+use std::{fs, path::PathBuf, time::Duration};
 
 use vmcell::{Command, Output, Vm, VmBuilder};
 
 const MIB: u64 = 1 << 20;
+
+/// For a command that ends by itself, on a machine that does many other things.
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(240);
 
 /// Returns the image of the environment `base`.
 fn base() -> PathBuf {
@@ -26,7 +29,8 @@ fn builder() -> VmBuilder {
 
 /// Runs a shell line, however it ends.
 async fn shell(vm: &Vm, line: &str) -> Output {
-    vm.exec_command(Command::shell(line)).await.unwrap()
+    let command = Command::shell(line).timeout(COMMAND_TIMEOUT);
+    vm.exec_command(command).await.unwrap()
 }
 
 /// Runs a shell line that succeeds, and returns what it prints.

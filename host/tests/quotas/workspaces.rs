@@ -7,14 +7,14 @@ use vmcell::{
     workspace::{NewWorkspace, Workspace, Workspaces},
 };
 
-use super::{MIB, base};
+use super::{COMMAND_TIMEOUT, MIB, base};
 
 const QUOTA: u64 = 32 * MIB;
 
 /// Returns whether a shell line succeeds in a workspace.
 async fn succeeds(workspace: &Workspace, line: &str) -> bool {
     workspace
-        .exec(Command::shell(line))
+        .exec(Command::shell(line).timeout(COMMAND_TIMEOUT))
         .await
         .unwrap()
         .success()
@@ -46,7 +46,7 @@ async fn a_workspace_keeps_its_quotas_over_stop_start_pause_and_fork() {
     workspace.start().await.unwrap();
     let usage = workspace.vm().await.unwrap().health().await.quotas.unwrap();
     assert_eq!(usage.quotas, quotas);
-    let fill = "dd if=/dev/urandom of=large bs=1M count=64 conv=fsync";
+    let fill = "dd if=/dev/urandom of=large bs=1M count=40 conv=fsync";
     assert!(!succeeds(&workspace, fill).await);
     assert!(succeeds(&workspace, "cat kept more").await);
     assert!(longest_layer(root.path(), &workspace) <= QUOTA);
