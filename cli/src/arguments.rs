@@ -19,6 +19,7 @@ use crate::{
     network_options::NetworkOptions,
     port::PublishArguments,
     process_selector,
+    quota_options::QuotaOptions,
     receipt::ReceiptArguments,
     restore::RestoreArguments,
     screen::ScreenArguments,
@@ -242,6 +243,8 @@ pub(crate) struct RunArguments {
     pub(crate) background: bool,
     #[command(flatten)]
     pub(crate) machine: MachineOptions,
+    #[command(flatten)]
+    pub(crate) quotas: QuotaOptions,
     #[command(flatten)]
     pub(crate) network: NetworkOptions,
     /// Copy PATH into /workspace before the command runs, and run the command

@@ -9,6 +9,7 @@ use crate::{
     command::{CommandOptions, PreparedCommand},
     environment,
     network_options::NetworkOptions,
+    quota_options::QuotaOptions,
     size_options::SizeOptions,
 };
 
@@ -22,6 +23,8 @@ pub(crate) struct NewOptions {
     environment: OsString,
     #[command(flatten)]
     size: SizeOptions,
+    #[command(flatten)]
+    quotas: QuotaOptions,
     #[command(flatten)]
     network: NetworkOptions,
 }
@@ -40,6 +43,7 @@ impl NewOptions {
             .environment(self.environment.to_string_lossy())
             .vcpus(self.size.vcpu_count)
             .memory_mib(self.size.mem_mib)
+            .quotas(self.quotas.quotas())
             .lifetime(Duration::from_secs(ttl_seconds));
         if let Some(id) = id {
             new = new.id(id);

@@ -34,7 +34,7 @@ impl LimitOptions {
 }
 
 /// Parses a number of CPUs. Returns thousandths of a CPU.
-fn parse_cpus(text: &str) -> Result<u32, String> {
+pub(crate) fn parse_cpus(text: &str) -> Result<u32, String> {
     let count: f64 = text.parse().map_err(|_| "expected a number".to_owned())?;
     if (0.01..=1024.0).contains(&count) {
         Ok((count * 1000.0).round() as u32)

@@ -33,6 +33,7 @@ mod pause;
 mod port;
 mod process_selector;
 mod ps;
+mod quota_options;
 mod receipt;
 mod restore;
 mod result;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::time::timeout;
-use vmcell::{EndKind, Vm, VmEnd, VmState, network::NetworkPolicy};
+use vmcell::{EndKind, Quotas, Vm, VmEnd, VmState, network::NetworkPolicy};
 use vmcell_cli::{show::Spinner, signals::Signals};
 
 use crate::{
@@ -21,6 +21,7 @@ pub(crate) struct VmOptions {
     pub(crate) vcpu_count: u32,
     pub(crate) mem_mib: u32,
     pub(crate) machine: MachineOptions,
+    pub(crate) quotas: Quotas,
     pub(crate) network: Option<NetworkPolicy>,
     pub(crate) pushes: Pushes,
     /// How long the VM may run.
@@ -34,6 +35,7 @@ impl Default for VmOptions {
             vcpu_count: 1,
             mem_mib: 1024,
             machine: MachineOptions::default(),
+            quotas: Quotas::new(),
             network: None,
             pushes: Pushes::default(),
             time_to_live: None,
@@ -75,6 +77,7 @@ impl NewVm {
             vcpu_count,
             mem_mib,
             machine,
+            quotas,
             network,
             pushes,
             time_to_live,
@@ -84,7 +87,7 @@ impl NewVm {
         let keeps_baseline = id.is_some() || !pushes.is_empty();
         let message = self.source.waiting_message();
         let builder = self.source.builder().vcpus(vcpu_count).memory_mib(mem_mib);
-        let mut builder = machine.apply(builder);
+        let mut builder = machine.apply(builder).quotas(quotas);
         if let Some(id) = id {
             builder = builder.id(id);
         }

@@ -20,6 +20,7 @@ use crate::{
     failure::report,
     network_options::NetworkOptions,
     new_vm::{NewVm, VmOptions, WorkResult},
+    quota_options::QuotaOptions,
     runtime::block_on,
     vm_source::VmSource,
 };
@@ -53,6 +54,8 @@ pub(crate) struct RestoreArguments {
     #[arg(long, hide = true)]
     background: bool,
     #[command(flatten)]
+    quotas: QuotaOptions,
+    #[command(flatten)]
     network: NetworkOptions,
     /// Print the ID as JSON.
     #[arg(long)]
@@ -73,6 +76,7 @@ pub(crate) fn restore(arguments: RestoreArguments) -> anyhow::Result<u8> {
         source,
         options: VmOptions {
             id: arguments.id,
+            quotas: arguments.quotas.quotas(),
             network,
             time_to_live: arguments.ttl_seconds,
             ..VmOptions::default()

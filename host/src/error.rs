@@ -102,6 +102,16 @@ pub enum Error {
         reason: String,
     },
 
+    /// A quota of the VM cannot be enforced here: set another one with
+    /// [`VmBuilder::quotas`](crate::VmBuilder::quotas), or choose another backend.
+    #[error("the quota {quota} cannot be enforced: {reason}")]
+    Quota {
+        /// Which one: the name of a function of [`Quotas`](crate::Quotas).
+        quota: &'static str,
+        /// Why, and what to do.
+        reason: String,
+    },
+
     /// The VM did not boot. The console usually contains the cause.
     #[error("{reason}{}", console_text(console))]
     Boot {
@@ -316,6 +326,10 @@ pub enum BootFailure {
          rebuild the agent, or use the one that is built with the library"
     )]
     OldAgent,
+    /// The VM used up its [processor time](crate::Quotas::cpu_time()) before the agent sent its
+    /// hello.
+    #[error("the VM used up its processor time while booting: allow more with `VmBuilder::quotas`")]
+    CpuTimeUsed,
     /// Something other than the agent answered.
     #[error("the guest does not speak the vmcell protocol")]
     NotOurAgent,
@@ -345,6 +359,7 @@ impl Error {
             Self::BackendPanicked { .. } => "backend-panicked",
             Self::Host { .. } => "host",
             Self::Confinement { .. } => "confinement",
+            Self::Quota { .. } => "quota",
             Self::Boot { .. } => "boot",
             Self::BackendLacks { .. } => "backend-lacks",
             Self::Control { .. } => "control",

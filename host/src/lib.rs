@@ -84,6 +84,7 @@ mod pool;
 pub mod port;
 mod process;
 mod processor;
+mod quotas;
 mod random;
 #[cfg(feature = "receipt")]
 pub mod receipt;
@@ -120,6 +121,7 @@ pub use process::{
     OutputKind, OverflowPolicy, Process, ProcessId, ProcessInfo, ProcessSelector, Processes,
     ReadFrom, Resource, Signal, Truncation, UnknownSignal,
 };
+pub use quotas::{QuotaUsage, Quotas};
 pub use template::Template;
 pub use vm::{
     End, EndKind, Health, Vm, VmBuilder, VmDetails, VmEnd, VmInfo, VmState, VmStatus, WhilePaused,

@@ -1,15 +1,27 @@
 //! All unsafe code of the library.
 #![allow(unsafe_code)]
 
-use std::{arch::x86_64::_rdtsc, io, os::unix::process::CommandExt, process::Command};
+use std::{
+    arch::x86_64::_rdtsc,
+    fs::File,
+    io,
+    os::unix::process::{CommandExt, ExitStatusExt as _},
+    process::{Command, ExitStatus},
+    time::Duration,
+};
 
 use nix::libc;
 use rustix::{
     fd::AsFd,
     io::Errno,
     ioctl::{Setter, ioctl, opcode},
-    process::{Resource, Signal, getpid, getppid, getrlimit, set_parent_process_death_signal},
+    process::{
+        Pid, Resource, Rlimit, Signal, getpid, getppid, getrlimit, prlimit,
+        set_parent_process_death_signal, setrlimit,
+    },
 };
+
+use crate::vmm::ProcessLimits;
 
 /// Makes the kernel kill the command's process when the thread that spawns it
 /// ends, and so with the program, however that ends: `PR_SET_PDEATHSIG` of
@@ -27,6 +39,107 @@ pub(crate) fn die_with_spawning_thread(command: &mut Command) {
     // SAFETY: between fork and exec the closure makes two system calls. It
     // neither allocates nor takes a lock.
     unsafe { command.pre_exec(in_child) };
+}
+
+/// Limits the command's process: setrlimit(2). A write beyond the size of a file fails there, and
+/// the process goes on.
+pub(crate) fn limit_process(command: &mut Command, limits: ProcessLimits) {
+    let set = |resource, limit: Option<u64>| -> io::Result<()> {
+        let Some(limit) = limit else {
+            return Ok(());
+        };
+        // Only root may raise it.
+        let limit = match getrlimit(resource).maximum {
+            Some(maximum) => maximum.min(limit),
+            None => limit,
+        };
+        let both = Rlimit {
+            current: Some(limit),
+            maximum: Some(limit),
+        };
+        Ok(setrlimit(resource, both)?)
+    };
+    let in_child = move || {
+        if limits.file_size.is_some() {
+            // SAFETY: ignoring a signal runs no code.
+            if unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) } == libc::SIG_ERR {
+                return Err(io::Error::last_os_error());
+            }
+        }
+        set(Resource::Fsize, limits.file_size)?;
+        set(Resource::Cpu, limits.cpu_seconds)
+    };
+    // SAFETY: between fork and exec the closure makes system calls. It neither
+    // allocates nor takes a lock.
+    unsafe { command.pre_exec(in_child) };
+}
+
+/// Limits the size of files of a process of another user, as that user: prlimit(2) allows it to
+/// nobody else without `CAP_SYS_RESOURCE`. Only root can.
+pub(crate) fn limit_file_size_as(user: u32, pid: Pid, limit: Rlimit) -> io::Result<()> {
+    // What the child reports when it is done, before it would execute the program.
+    const DONE: i32 = libc::ECANCELED;
+    let in_child = move || {
+        prlimit(Some(pid), Resource::Fsize, limit)?;
+        Err(io::Error::from_raw_os_error(DONE))
+    };
+    let mut command = Command::new("/");
+    command.uid(user).gid(user);
+    // SAFETY: between fork and exec the closure makes one system call. It neither allocates
+    // nor takes a lock.
+    unsafe { command.pre_exec(in_child) };
+    match command.spawn() {
+        Err(error) if error.raw_os_error() == Some(DONE) => Ok(()),
+        Err(error) => Err(error),
+        // A folder is not executed.
+        Ok(_) => Err(io::ErrorKind::Other.into()),
+    }
+}
+
+/// Moves the command's process into the cgroup whose `cgroup.procs` this is: cgroups(7). Call it
+/// before anything that changes descriptors in the child.
+pub(crate) fn join_cgroup(command: &mut Command, members: File) {
+    // 0 is the process that writes it.
+    let in_child = move || Ok(rustix::io::write(&members, b"0").map(drop)?);
+    // SAFETY: between fork and exec the closure makes one system call. It neither allocates
+    // nor takes a lock.
+    unsafe { command.pre_exec(in_child) };
+}
+
+/// Waits for a child of this program: wait4(2). Returns how it has exited, and the processor
+/// time that it has used.
+pub(crate) fn wait_for_process(pid: Pid) -> io::Result<(ExitStatus, Duration)> {
+    let mut status = 0;
+    // SAFETY: the structure has integers only, for which zeros are valid.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    loop {
+        // SAFETY: both pointers are of variables that live here, and the call writes these
+        // types.
+        let result = unsafe {
+            libc::wait4(
+                pid.as_raw_nonzero().get(),
+                &raw mut status,
+                0,
+                &raw mut usage,
+            )
+        };
+        match result {
+            -1 => {
+                let error = io::Error::last_os_error();
+                if error.kind() != io::ErrorKind::Interrupted {
+                    return Err(error);
+                }
+            }
+            _ => break,
+        }
+    }
+    let time = |time: libc::timeval| {
+        let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+        Duration::from_secs(seconds)
+            + Duration::from_micros(u64::try_from(time.tv_usec).unwrap_or(0))
+    };
+    let cpu_time = time(usage.ru_utime) + time(usage.ru_stime);
+    Ok((ExitStatus::from_raw(status), cpu_time))
 }
 
 /// Closes every descriptor from `first` on at the exec of the command, including

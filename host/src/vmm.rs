@@ -10,20 +10,26 @@ use std::{
     process::{Child, Command, ExitStatus, Stdio},
     sync::Arc,
     thread,
+    time::Duration,
 };
 
 use command_fds::{CommandFdExt, FdMapping};
 use rustix::{
-    io::retry_on_intr,
-    process::{Pid, PidfdFlags, Signal, WaitOptions, pidfd_open, pidfd_send_signal, waitpid},
+    event::{PollFd, PollFlags, Timespec, poll},
+    io::Errno,
+    process::{Pid, PidfdFlags, Resource, Rlimit, Signal, pidfd_open, pidfd_send_signal, prlimit},
 };
 use tokio::sync::watch;
 
 use crate::{
-    confinement::LayerStatus,
+    confinement::{Layer, LayerStatus},
     error::Error,
+    quotas::Quotas,
     secret::disable_core_dumps_of,
-    sys::{die_with_spawning_thread, set_cloexec_from},
+    sys::{
+        die_with_spawning_thread, limit_file_size_as, limit_process, set_cloexec_from,
+        wait_for_process,
+    },
 };
 
 /// A process that runs a VM and cannot outlive this program. Dropping it kills
@@ -31,8 +37,10 @@ use crate::{
 #[derive(Debug)]
 pub struct Vmm {
     killer: VmmKiller,
-    exit: watch::Receiver<Option<ExitStatus>>,
+    exit: watch::Receiver<Option<ProcessExit>>,
     layers: Vec<LayerStatus>,
+    /// The quotas that hold for its process.
+    enforced: Quotas,
     /// Another process, which implements a device of the VM.
     device: Option<Box<Vmm>>,
 }
@@ -43,6 +51,25 @@ pub(crate) struct VmmKiller {
     process: Arc<OwnedFd>,
     pid: Pid,
     signal: Signal,
+    /// The user that only this process has, if it has one.
+    own_user: Option<u32>,
+}
+
+/// How a process has exited.
+#[derive(Clone, Copy, Debug)]
+struct ProcessExit {
+    status: ExitStatus,
+    /// The processor time that it has used.
+    cpu_time: Duration,
+}
+
+/// Limits of the process of a VMM, whether it is confined or not: setrlimit(2).
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ProcessLimits {
+    /// The most bytes of each file that it writes.
+    pub(crate) file_size: Option<u64>,
+    /// Its processor time in total.
+    pub(crate) cpu_seconds: Option<u64>,
 }
 
 /// What a VMM inherits of this program.
@@ -74,8 +101,15 @@ pub(crate) struct Started {
     pid: Pid,
     killer: VmmKiller,
     layers: Vec<LayerStatus>,
+    enforced: Quotas,
     /// Dropped when it has exited.
     kept: Option<Box<dyn Any + Send>>,
+}
+
+/// Returns the user that a process has of its own.
+fn own_user(layers: &[LayerStatus]) -> Option<u32> {
+    let found = layers.iter().find(|status| status.layer == Layer::User)?;
+    found.is_active.then(|| found.detail.parse().ok())?
 }
 
 impl Started {
@@ -90,8 +124,10 @@ impl Started {
                 process: Arc::new(process),
                 pid,
                 signal: Signal::KILL,
+                own_user: own_user(&layers),
             },
             layers,
+            enforced: Quotas::new(),
             kept: None,
         })
     }
@@ -102,6 +138,12 @@ impl Started {
         let pid = Pid::from_child(child);
         disable_core_dumps_of(Some(pid)).map_err(Error::host("start the VMM"))?;
         Self::new(pid, layers)
+    }
+
+    /// Says that these quotas hold for the process.
+    pub(crate) fn enforces(mut self, quotas: Quotas) -> Self {
+        self.enforced = quotas;
+        self
     }
 
     /// Keeps a value until the process has exited.
@@ -120,9 +162,23 @@ impl Vmm {
     /// # Errors
     /// [`Error::Host`] if the process cannot be started.
     pub fn spawn(command: Command, descriptors: Vec<OwnedFd>) -> Result<Self, Error> {
-        Self::start(|| {
+        Self::spawn_limited(command, descriptors, ProcessLimits::default())
+    }
+
+    /// Same, with limits of its process.
+    pub(crate) fn spawn_limited(
+        mut command: Command,
+        descriptors: Vec<OwnedFd>,
+        limits: ProcessLimits,
+    ) -> Result<Self, Error> {
+        Self::start(move || {
+            limit_process(&mut command, limits);
             let child = spawn_child(command, descriptors).map_err(Error::host("start the VMM"))?;
-            Started::unconfined(&child, Vec::new())
+            let quotas = Quotas {
+                cpu_seconds: limits.cpu_seconds,
+                ..Quotas::new()
+            };
+            Ok(Started::unconfined(&child, Vec::new())?.enforces(quotas))
         })
     }
 
@@ -142,7 +198,8 @@ impl Vmm {
                 let (pid, kept) = match start() {
                     Ok(process) => {
                         // The receiver waits for this.
-                        let _ = started.send(Ok((process.killer, process.layers)));
+                        let facts = (process.killer, process.layers, process.enforced);
+                        let _ = started.send(Ok(facts));
                         (process.pid, process.kept)
                     }
                     Err(error) => {
@@ -150,14 +207,14 @@ impl Vmm {
                         return;
                     }
                 };
-                let waited = retry_on_intr(|| waitpid(Some(pid), WaitOptions::empty()));
+                let waited = wait_for_process(pid);
                 drop(kept);
-                if let Ok(Some((_, status))) = waited {
-                    exited.send_replace(Some(ExitStatus::from_raw(status.as_raw())));
+                if let Ok((status, cpu_time)) = waited {
+                    exited.send_replace(Some(ProcessExit { status, cpu_time }));
                 }
             })
             .map_err(Error::host("start a thread for the VMM"))?;
-        let (killer, layers) = starting.recv().unwrap_or_else(|_| {
+        let (killer, layers, enforced) = starting.recv().unwrap_or_else(|_| {
             Err(Error::host("start the VMM")(
                 io::ErrorKind::BrokenPipe.into(),
             ))
@@ -166,6 +223,7 @@ impl Vmm {
             killer,
             exit,
             layers,
+            enforced,
             device: None,
         })
     }
@@ -173,6 +231,21 @@ impl Vmm {
     /// Returns how it is confined. The list is empty if it was started without that.
     pub fn confinement(&self) -> &[LayerStatus] {
         &self.layers
+    }
+
+    /// Returns the quotas that hold for its process.
+    pub(crate) fn quotas(&self) -> Quotas {
+        self.enforced
+    }
+
+    /// Returns whether it or its device has exited because it had used up its processor time.
+    pub(crate) fn has_used_cpu_time(&self) -> bool {
+        let exit = *self.exit.borrow();
+        let used_here = match (exit, self.enforced.cpu_seconds) {
+            (Some(exit), Some(seconds)) => exit.has_used(Duration::from_secs(seconds)),
+            _ => false,
+        };
+        used_here || self.device.as_deref().is_some_and(Self::has_used_cpu_time)
     }
 
     /// Adds a process that implements a device of the same VM. When one of them
@@ -231,9 +304,19 @@ impl Vmm {
     }
 }
 
-async fn wait_for_exit(exit: &mut watch::Receiver<Option<ExitStatus>>) -> Option<ExitStatus> {
+impl ProcessExit {
+    /// Returns whether the kernel has killed it at this limit of its processor time. The kernel
+    /// does not say why it kills, and counts in ticks, so that the sum may be a little less.
+    fn has_used(&self, limit: Duration) -> bool {
+        let signal = self.status.signal();
+        let is_killed = signal == Some(Signal::KILL.as_raw());
+        is_killed && self.cpu_time + limit / 8 + Duration::from_millis(100) >= limit
+    }
+}
+
+async fn wait_for_exit(exit: &mut watch::Receiver<Option<ProcessExit>>) -> Option<ExitStatus> {
     match exit.wait_for(Option::is_some).await {
-        Ok(status) => *status,
+        Ok(exit) => exit.map(|exit| exit.status),
         // The thread has ended without a status, and the VMM with it.
         Err(_) => None,
     }
@@ -254,6 +337,28 @@ impl VmmKiller {
     /// Returns its number, which another process may have once it has exited.
     pub(crate) fn pid(&self) -> Pid {
         self.pid
+    }
+
+    /// Lowers the most bytes of each file that it writes.
+    pub(crate) fn limit_file_size(&self, bytes: u64) -> io::Result<()> {
+        let both = Rlimit {
+            current: Some(bytes),
+            maximum: Some(bytes),
+        };
+        // pidfd_open(2): it is readable once the process has exited. If it has not, nobody else
+        // has its number.
+        let mut exited = [PollFd::new(&*self.process, PollFlags::IN)];
+        match poll(&mut exited, Some(&Timespec::default()))? {
+            0 => match (
+                prlimit(Some(self.pid), Resource::Fsize, both),
+                self.own_user,
+            ) {
+                // This root has no CAP_SYS_RESOURCE.
+                (Err(Errno::PERM), Some(user)) => limit_file_size_as(user, self.pid, both),
+                (limited, _) => Ok(limited.map(drop)?),
+            },
+            _ => Err(io::ErrorKind::NotFound.into()),
+        }
     }
 
     /// Returns the pidfd, which is readable once the process has exited:

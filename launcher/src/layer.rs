@@ -20,9 +20,10 @@ pub enum Layer {
     Seccomp,
     /// No capabilities, and no way to gain any.
     Capabilities,
-    /// Limits of the process: open files, core dumps, locked memory, address space.
+    /// Limits of the process: open files, core dumps, locked memory, address space, the size of
+    /// files, processor time in total.
     Limits,
-    /// A cgroup that limits memory, threads and processor time.
+    /// A cgroup that limits memory, threads and processor time per second.
     Cgroup,
 }
 

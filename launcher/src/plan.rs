@@ -34,6 +34,8 @@ pub struct Plan {
     pub limits: Limits,
     /// What its cgroup limits, or why it has none.
     pub cgroup: Result<String, String>,
+    /// Whether it must not be started outside of its cgroup.
+    pub needs_cgroup: bool,
 }
 
 /// A user that nothing else has.
@@ -56,6 +58,8 @@ pub struct Limits {
     pub address_space: Option<u64>,
     /// The most bytes of each file that it writes.
     pub file_size: Option<u64>,
+    /// The most processor time in total, after which the kernel kills it.
+    pub cpu_seconds: Option<u64>,
 }
 
 impl Plan {

@@ -8,6 +8,7 @@ use crate::{
     command::parse_tag,
     machine_options::MachineOptions,
     network_options::NetworkOptions,
+    quota_options::QuotaOptions,
     secret::SecretOptions,
     start_options::{Variable, parse_variable},
     vm_source::SourceOptions,
@@ -60,6 +61,8 @@ pub(crate) struct ShellArguments {
     pub(super) disk_mib: Option<u32>,
     #[command(flatten)]
     pub(super) machine: MachineOptions,
+    #[command(flatten)]
+    pub(super) quotas: QuotaOptions,
     #[command(flatten)]
     pub(super) network: NetworkOptions,
     /// Copy PATH into /workspace of the new VM, and start the shell there. Of a

@@ -49,6 +49,7 @@ pub(crate) fn shell(arguments: ShellArguments) -> anyhow::Result<u8> {
         mem_mib,
         disk_mib,
         machine,
+        quotas,
         network,
         push,
         tag,
@@ -85,6 +86,10 @@ pub(crate) fn shell(arguments: ShellArguments) -> anyhow::Result<u8> {
             "--backend, --link, --confinement and --allow-host-compat need a new VM: omit {id}"
         );
         ensure!(
+            !quotas.is_set(),
+            "--layer-max, --cpu-seconds, --vm-cpus, --disk-rate and --link-rate need a new VM: omit {id}"
+        );
+        ensure!(
             !network.is_set(),
             "--network, --allow, --deny, --resolve and --proxy need a new VM: omit {id}"
         );
@@ -96,6 +101,7 @@ pub(crate) fn shell(arguments: ShellArguments) -> anyhow::Result<u8> {
         vcpu_count,
         mem_mib,
         machine,
+        quotas: quotas.quotas(),
         network: network.policy(false)?,
         pushes,
         time_to_live: None,

@@ -23,6 +23,7 @@ pub(super) fn as_json(info: &WorkspaceInfo) -> Value {
     object["mem_mib"] = info.memory_mib.into();
     object["disk_mib"] = info.disk_mib.into();
     object["network_policy"] = info.network.name().into();
+    object["quotas"] = json!(info.quotas);
     object["workspace_seed"] = seed_as_json(&info.seed);
     object["secrets"] = json!(info.secrets);
     object["reset_count"] = info.reset_count.into();

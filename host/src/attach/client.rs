@@ -13,12 +13,14 @@ use tokio::{
 use super::{
     BaselineSlot, ControlRequest, PauseNotice, VmName, VmSummary, change_record, end_record,
     listener::{ConnectOutcome, Connection, Listener, our_listeners},
+    quota_record::QuotaRecord,
     snapshot_record,
 };
 use crate::{
     framed,
     metrics::{AllMetrics, MetricsRequest},
     network::{NetworkLog, NetworkStatus},
+    quotas::QuotaUsage,
     service::ServicesRequest,
     snapshot::{SnapshotOptions, SnapshotReport},
     vm::VmEnd,
@@ -124,6 +126,14 @@ impl AttachClient {
         let request = ControlRequest::Network as u8;
         self.socket.write_all(&[request]).await?;
         framed::receive(&mut self.socket).await
+    }
+
+    /// Requests the quotas, and how much of them is used.
+    pub(crate) async fn quotas(mut self) -> io::Result<QuotaUsage> {
+        let request = ControlRequest::Quotas as u8;
+        self.socket.write_all(&[request]).await?;
+        let record: QuotaRecord = framed::receive(&mut self.socket).await?;
+        Ok(record.into())
     }
 
     /// Requests what happens on the network.

@@ -14,7 +14,7 @@ use tokio::{
 use crate::vm::{End, VmEnd};
 
 /// The byte of each reason. A byte is never reused for another reason.
-const REASONS: [(End, u8); 8] = [
+const REASONS: [(End, u8); 9] = [
     (End::Stopped, b's'),
     (End::Killed, b'k'),
     (End::StopTimedOut, b't'),
@@ -23,6 +23,7 @@ const REASONS: [(End, u8); 8] = [
     (End::Unknown, b'?'),
     (End::NotClean, b'n'),
     (End::StoppedUnproven, b'p'),
+    (End::CpuTimeUsed, b'c'),
 ];
 
 pub(super) async fn send(socket: &mut UnixStream, end: VmEnd) -> io::Result<()> {

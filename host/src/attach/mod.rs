@@ -39,6 +39,7 @@ pub(crate) mod fuzzing;
 mod listener;
 mod name;
 mod owner;
+mod quota_record;
 mod snapshot_record;
 mod socket_diag;
 mod summary;
@@ -85,6 +86,8 @@ pub(crate) enum ControlRequest {
     FlushMetrics = b'M',
     /// Publish ports for services, or count them.
     Services = b'v',
+    /// Send its quotas, and how much of them is used.
+    Quotas = b'q',
 }
 
 /// What the owner tells a client that watches the VM, before its end. Neither of these
@@ -124,6 +127,7 @@ impl ControlRequest {
             Self::Metrics,
             Self::FlushMetrics,
             Self::Services,
+            Self::Quotas,
         ]
         .into_iter()
         .find(|request| *request as u8 == byte)

@@ -24,7 +24,7 @@ use tokio::{
 
 use super::{
     BaselineSlot, ControlRequest, PauseNotice, VmName, VmSummary, change_record, end_record,
-    listener::our_listeners, name::our_uid, snapshot_record,
+    listener::our_listeners, name::our_uid, quota_record::QuotaRecord, snapshot_record,
 };
 use crate::{
     error::Error,
@@ -32,6 +32,7 @@ use crate::{
     metrics::{self, MetricsHistory},
     network::Network,
     port::PublishedPorts,
+    quotas::QuotaUsage,
     random::random_bytes,
     service,
     session::{Session, relay},
@@ -160,6 +161,9 @@ pub(crate) trait OwnedVm: Clone + Send + Sync + 'static {
     /// Returns its network.
     fn network(&self) -> &Network;
 
+    /// Returns its quotas, and how much of them is used.
+    fn quotas(&self) -> QuotaUsage;
+
     /// Returns its published ports. `None` if it has just ended.
     fn ports(&self) -> Option<Arc<PublishedPorts>>;
 
@@ -246,6 +250,9 @@ async fn serve_client(
         }
         Some(ControlRequest::Network) => {
             framed::send(&mut socket, &vm.network().status()).await?;
+        }
+        Some(ControlRequest::Quotas) => {
+            framed::send(&mut socket, &QuotaRecord::from(vm.quotas())).await?;
         }
         Some(ControlRequest::Metrics) => tokio::select! {
             served = metrics::serve(&mut socket, vm.metrics()) => served?,

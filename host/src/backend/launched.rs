@@ -8,11 +8,13 @@ use std::{
     process::Command,
 };
 
-use super::{AgentTransport, Vmm, VmmControl, VmmProgram};
+use super::{AgentTransport, LayerQuota, Vmm, VmmControl, VmmProgram};
 use crate::{
     error::Error,
     link::{LinkChoice, LinkKind},
     metrics::DiskFile,
+    quotas::Quotas,
+    vmm::ProcessLimits,
 };
 
 /// A VM that has been started and will now boot.
@@ -29,6 +31,9 @@ pub struct Launched {
     pub(crate) warnings: Vec<String>,
     /// The file that the VM writes to, for its metrics.
     pub(crate) disk: DiskFile,
+    /// The quotas that the backend enforces.
+    pub(crate) enforced: Quotas,
+    pub(crate) layer_quota: Option<LayerQuota>,
 }
 
 impl Launched {
@@ -39,6 +44,7 @@ impl Launched {
             AgentTransport::Hybrid { .. } => LinkKind::HybridVsock,
             AgentTransport::Vsock { .. } => LinkKind::Vsock,
         };
+        let vmm_quotas = vmm.quotas();
         Self {
             vmm,
             transport,
@@ -48,6 +54,8 @@ impl Launched {
             kept: Vec::new(),
             warnings: Vec::new(),
             disk: DiskFile::default(),
+            enforced: vmm_quotas,
+            layer_quota: None,
         }
     }
 
@@ -64,6 +72,7 @@ impl Launched {
     pub(super) fn spawn_jailed(
         mut command: Command,
         transport: AgentTransport,
+        limits: ProcessLimits,
     ) -> Result<Self, Error> {
         let pair = || UnixStream::pair().map_err(Error::host("make a socket pair"));
         let (console, vmm_console) = pair()?;
@@ -74,7 +83,7 @@ impl Launched {
             .process_group(0)
             .stdout(OwnedFd::from(vmm_console))
             .stderr(OwnedFd::from(vmm_stderr));
-        let vmm = Vmm::spawn(command, Vec::new())?;
+        let vmm = Vmm::spawn_limited(command, Vec::new(), limits)?;
         Ok(Self::new(vmm, transport).console(console).console(stderr))
     }
 
@@ -122,6 +131,26 @@ impl Launched {
     #[must_use]
     pub(crate) fn disk(mut self, disk: DiskFile) -> Self {
         self.disk = disk;
+        self
+    }
+
+    /// Says that the backend enforces these quotas of the [machine](super::Machine::quotas),
+    /// besides those that its [`VmmProgram`] does. A VM with others is not started.
+    #[must_use]
+    pub fn enforces(mut self, quotas: Quotas) -> Self {
+        self.enforced.layer_bytes = self.enforced.layer_bytes.or(quotas.layer_bytes);
+        self.enforced.cpu_seconds = self.enforced.cpu_seconds.or(quotas.cpu_seconds);
+        self.enforced.cpu_milli = self.enforced.cpu_milli.or(quotas.cpu_milli);
+        self.enforced.disk_rate = self.enforced.disk_rate.or(quotas.disk_rate);
+        self
+    }
+
+    /// Sets the quota of the layer, which the VM's health reports, and says that the backend
+    /// enforces it.
+    #[must_use]
+    pub(crate) fn layer_quota(mut self, quota: LayerQuota) -> Self {
+        self.enforced.layer_bytes = Some(quota.file_limit());
+        self.layer_quota = Some(quota);
         self
     }
 

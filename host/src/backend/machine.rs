@@ -17,6 +17,7 @@ use crate::{
     locate,
     memory_file::memory_file,
     overlay::Overlay,
+    quotas::Quotas,
     random::random_bytes,
 };
 
@@ -42,6 +43,7 @@ pub struct Machine {
     pub(crate) acceleration: AccelerationChoice,
     pub(crate) link: Option<LinkKind>,
     pub(crate) confinement: Confinement,
+    pub(crate) quotas: Quotas,
     pub(crate) randomise_addresses: bool,
     pub(crate) kernel: Option<PathBuf>,
     pub(crate) kernel_arguments: String,
@@ -141,6 +143,13 @@ impl Machine {
     /// Returns whether its VMM is to be confined: see [`VmmProgram`](super::VmmProgram).
     pub fn confinement(&self) -> Confinement {
         self.confinement
+    }
+
+    /// Returns its quotas. [`VmmProgram`](super::VmmProgram) enforces those of the processor, and
+    /// this library that of the link. A backend [says](super::Launched::enforces) which others
+    /// it enforces, without which a VM that has them is not started.
+    pub fn quotas(&self) -> Quotas {
+        self.quotas
     }
 
     /// Returns the requested kind of link; `None` if the backend may choose.
@@ -273,6 +282,7 @@ impl Machine {
             acceleration: AccelerationChoice::requested(acceleration),
             link: None,
             confinement: Confinement::Off,
+            quotas: Quotas::new(),
             randomise_addresses: false,
             kernel: None,
             kernel_arguments: "debug".to_owned(),

@@ -8,8 +8,8 @@ use rustix::{
     io::Errno,
 };
 
-use super::{Machine, PartKind, Root};
-use crate::{error::Error, overlay::open_image};
+use super::{LayerQuota, Machine, PartKind, Root, savable::MAX_DEVICE_STATE};
+use crate::{error::Error, metrics::DiskFile, overlay::open_image, quotas::Quotas};
 
 /// How much is copied at a time.
 const CHUNK: usize = 1 << 20;
@@ -28,6 +28,35 @@ pub(super) fn raw_disk(machine: &Machine, backend: &str) -> Result<File, Error> 
     let disk = disk.map_err(Error::host("make the VM's disk"))?;
     fill_raw_disk(machine, backend, &disk)?;
     Ok(disk)
+}
+
+/// Fails if a machine that is restored has a rate of its disk: it goes on with the one that is
+/// saved with its devices.
+pub(super) fn check_disk_rate(machine: &Machine, backend: &str) -> Result<(), Error> {
+    match (machine.saved(), machine.quotas.disk_rate) {
+        (Some(_), Some(_)) => Err(Error::Quota {
+            quota: Quotas::DISK_RATE,
+            reason: format!(
+                "a VM of the backend {backend} that is restored has the rate with which it was \
+                 saved: choose the backend qemu"
+            ),
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// Returns the quota of such a disk, and the most bytes of each file that the VMM writes.
+pub(super) fn raw_disk_quota(
+    machine: &Machine,
+    disk: &File,
+    backend: &str,
+) -> Result<(LayerQuota, u64), Error> {
+    let size = disk.metadata().map_err(Error::host("open the VM's disk"))?;
+    let size = size.len();
+    let quota = LayerQuota::of_raw_disk(&machine.quotas, DiskFile::new(disk), size, backend)?;
+    // Some have files in memory for that of the guest, and files for it when they save it.
+    let memory = (u64::from(machine.memory_mib()) << 20) + MAX_DEVICE_STATE;
+    Ok((quota, size.max(memory)))
 }
 
 /// Copies the image of a machine, or the disk that it had when it was saved, to an empty

@@ -33,7 +33,7 @@ pub(super) struct Savable {
 }
 
 /// The most that a VMM may write about processors and devices, and beyond the memory.
-const MAX_DEVICE_STATE: u64 = 256 << 20;
+pub(super) const MAX_DEVICE_STATE: u64 = 256 << 20;
 
 /// How many MiB of memory the slowest file system takes in a second.
 const SLOWEST_MIB_PER_SECOND: u32 = 32;

@@ -25,6 +25,7 @@ mod program;
 
 use std::{fmt, str::FromStr};
 
+pub(crate) use cgroup::cpu_max;
 pub use program::VmmProgram;
 pub use vmcell_launcher::{Layer, LayerStatus};
 

@@ -12,15 +12,17 @@ use vmcell_launcher::{Failure, Layer, LayerStatus, Limits, OwnUser, Plan};
 
 use super::{
     Confinement,
-    cgroup::VmmCgroup,
+    cgroup::{CgroupLimits, VmmCgroup},
     launcher::{self, Confined, LaunchError},
     libraries,
 };
 use crate::{
     backend::Machine,
     error::Error,
+    quotas::Quotas,
     random::random_bytes,
-    vmm::{Inherited, Started, Vmm, spawn_child},
+    sys::{join_cgroup, limit_process},
+    vmm::{Inherited, ProcessLimits, Started, Vmm, spawn_child},
 };
 
 /// A VMM to be started, and all that it may use of the host.
@@ -51,6 +53,9 @@ pub struct VmmProgram {
     unconfined: Option<&'static str>,
     id: String,
     memory_mib: u32,
+    vcpus: u32,
+    quotas: Quotas,
+    file_size: Option<u64>,
     access: Access,
 }
 
@@ -85,7 +90,8 @@ const FIRST_USER: u32 = 0x7000_0000;
 
 impl VmmProgram {
     /// Describes a VMM for a machine. It runs without an environment, in `/`, without input
-    /// and output.
+    /// and output, and may use the processor time of the machine's
+    /// [quotas](Machine::quotas).
     pub fn new(path: impl Into<PathBuf>, machine: &Machine) -> Self {
         Self {
             path: path.into(),
@@ -96,6 +102,9 @@ impl VmmProgram {
             unconfined: None,
             id: machine.id().to_owned(),
             memory_mib: machine.memory_mib(),
+            vcpus: machine.vcpus(),
+            quotas: machine.quotas(),
+            file_size: machine.quotas().layer_bytes,
             access: Access::default(),
         }
     }
@@ -174,6 +183,14 @@ impl VmmProgram {
         self
     }
 
+    /// Limits the size of each file that it writes, whether it is confined or not; by default to
+    /// the [quota of the layer](crate::Quotas::layer_bytes()), if there is one. What it would
+    /// write beyond that fails with `EFBIG`.
+    pub fn file_size(mut self, bytes: u64) -> Self {
+        self.file_size = Some(bytes);
+        self
+    }
+
     /// Does not confine it, for this reason. It is not started then if it
     /// [must be](Confinement::Required).
     pub(crate) fn unconfined(mut self, reason: &'static str) -> Self {
@@ -200,6 +217,11 @@ impl VmmProgram {
     /// Starts it without confinement.
     fn spawn_free(self, reason: &str) -> Result<Started, Error> {
         let inactive = |layer| LayerStatus::inactive(layer, reason);
+        // Without confinement it has one only if it was asked for.
+        let cgroup = self.quotas.cpu_milli.map(|_| self.cgroup());
+        let cgroup = cgroup.transpose().map_err(quota_error)?;
+        let enforced = self.enforced();
+        let limits = self.limits();
         let mut command = Command::new(self.path);
         command
             .args(self.arguments)
@@ -209,26 +231,56 @@ impl VmmProgram {
             .process_group(0)
             .stdout(self.inherited.stdout.map_or_else(Stdio::null, Stdio::from))
             .stderr(self.inherited.stderr.map_or_else(Stdio::null, Stdio::from));
+        if let Some(cgroup) = &cgroup {
+            let members = cgroup.members().map_err(Error::host("enter the cgroup"))?;
+            join_cgroup(&mut command, members);
+        }
+        limit_process(&mut command, limits);
         let child = spawn_child(command, self.inherited.descriptors);
         let child = child.map_err(Error::host("start the VMM"))?;
         let layers = Layer::ALL.into_iter().map(inactive).collect();
-        Started::unconfined(&child, layers)
+        let started = Started::unconfined(&child, layers)?;
+        Ok(started.enforces(enforced).keep(cgroup))
+    }
+
+    /// Returns the limits that its process has in any case.
+    fn limits(&self) -> ProcessLimits {
+        ProcessLimits {
+            file_size: self.file_size,
+            cpu_seconds: self.quotas.cpu_seconds,
+        }
+    }
+
+    /// Returns the quotas that hold for it.
+    fn enforced(&self) -> Quotas {
+        Quotas {
+            cpu_seconds: self.quotas.cpu_seconds,
+            cpu_milli: self.quotas.cpu_milli,
+            ..Quotas::new()
+        }
     }
 
     fn spawn_confined(self) -> Result<Started, Error> {
         let cgroup = self.cgroup();
+        if let (Some(_), Err(reason)) = (self.quotas.cpu_milli, &cgroup) {
+            return Err(quota_error(reason.clone()));
+        }
         let plan = self.plan(&cgroup)?;
         let cgroup = cgroup.ok();
         let directory = cgroup.as_ref().map(|cgroup| &cgroup.directory);
         let launched = launcher::launch(plan, &self.inherited, directory);
         match launched {
-            Ok(Confined { pid, layers }) => Ok(Started::new(pid, layers)?.keep(cgroup)),
+            Ok(Confined { pid, layers }) => {
+                let started = Started::new(pid, layers)?;
+                Ok(started.enforces(self.enforced()).keep(cgroup))
+            }
             Err(LaunchError::Failed(failure)) => Err(failure_error(failure)),
             Err(LaunchError::NoLauncher(error)) => match self.confinement {
                 Confinement::Required => Err(Error::Confinement {
                     reason: format!("the launcher does not run: {error}"),
                 }),
                 Confinement::BestEffort | Confinement::Off => {
+                    drop(cgroup);
                     self.spawn_free(&format!("the launcher does not run: {error}"))
                 }
             },
@@ -258,7 +310,12 @@ impl VmmProgram {
 
     fn cgroup(&self) -> Result<VmmCgroup, String> {
         let name = self.path.file_name().unwrap_or_default();
-        VmmCgroup::create(&self.id, &name.to_string_lossy(), self.memory_mib)
+        let limits = CgroupLimits {
+            memory_mib: self.memory_mib,
+            vcpus: self.vcpus,
+            cpu_milli: self.quotas.cpu_milli,
+        };
+        VmmCgroup::create(&self.id, &name.to_string_lossy(), limits)
     }
 
     fn plan(&self, cgroup: &Result<VmmCgroup, String>) -> Result<Plan, Error> {
@@ -284,12 +341,14 @@ impl VmmProgram {
                 address_space: Some(
                     (u64::from(self.memory_mib) << 20) + ADDRESS_SPACE_BEYOND_MEMORY,
                 ),
-                file_size: None,
+                file_size: self.file_size,
+                cpu_seconds: self.quotas.cpu_seconds,
             },
             cgroup: match cgroup {
                 Ok(cgroup) => Ok(cgroup.limits.clone()),
                 Err(reason) => Err(reason.clone()),
             },
+            needs_cgroup: self.quotas.cpu_milli.is_some(),
             program: Some(program.into()),
         })
     }
@@ -321,7 +380,22 @@ fn own_user(devices: &[PathBuf]) -> Result<Option<OwnUser>, Error> {
     }))
 }
 
-fn failure_error(Failure { doing, reason, .. }: Failure) -> Error {
+fn quota_error(reason: String) -> Error {
+    Error::Quota {
+        quota: Quotas::CPU_RATE,
+        reason,
+    }
+}
+
+fn failure_error(failure: Failure) -> Error {
+    let Failure {
+        layer,
+        doing,
+        reason,
+    } = failure;
+    if layer == Some(Layer::Cgroup) {
+        return quota_error(format!("cannot {doing}: {reason}"));
+    }
     Error::Confinement {
         reason: format!("cannot {doing}: {reason}"),
     }
@@ -339,6 +413,9 @@ pub(super) fn examine() -> Result<Vec<LayerStatus>, Error> {
         unconfined: None,
         id,
         memory_mib: 1024,
+        vcpus: 1,
+        quotas: Quotas::new(),
+        file_size: None,
         access: Access::default(),
     };
     sample.examine()

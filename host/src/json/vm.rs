@@ -10,7 +10,8 @@ use vmcell_tree::{Date, json::write_name};
 
 use super::seconds::Seconds;
 use crate::{
-    AccelerationChoice, End, Health, LinkChoice, VmEnd, VmInfo, VmState, confinement::LayerStatus,
+    AccelerationChoice, End, Health, LinkChoice, QuotaUsage, VmEnd, VmInfo, VmState,
+    confinement::LayerStatus,
 };
 
 /// A [`VmEnd`] as JSON.
@@ -101,6 +102,32 @@ impl Serialize for LinkChoice {
     }
 }
 
+/// A [`QuotaUsage`] as JSON.
+#[derive(Serialize)]
+struct QuotaRecord {
+    layer_limit: Option<u64>,
+    layer_bytes: Option<u64>,
+    layer_full: bool,
+    cpu_seconds: Option<u64>,
+    cpu_milli: Option<u32>,
+    disk_rate: Option<u64>,
+    link_rate: Option<u64>,
+}
+
+impl QuotaRecord {
+    fn new(usage: QuotaUsage) -> Self {
+        Self {
+            layer_limit: usage.layer_limit,
+            layer_bytes: usage.layer_bytes,
+            layer_full: usage.is_layer_full,
+            cpu_seconds: usage.quotas.cpu_seconds,
+            cpu_milli: usage.quotas.cpu_milli,
+            disk_rate: usage.quotas.disk_rate,
+            link_rate: usage.quotas.link_rate,
+        }
+    }
+}
+
 /// The [`Health`] of a VM as JSON.
 #[derive(Serialize)]
 struct HealthRecord<'a> {
@@ -111,6 +138,7 @@ struct HealthRecord<'a> {
     backend: &'a str,
     rejected_backends: Option<Vec<ChoiceRecord<'a>>>,
     confinement: Option<&'a [LayerStatus]>,
+    quotas: Option<QuotaRecord>,
     warnings: &'a [String],
     acceleration: Option<AccelerationChoice>,
     link: &'a LinkChoice,
@@ -141,6 +169,7 @@ impl Serialize for Health {
             backend: &self.backend,
             rejected_backends: rejected,
             confinement: self.confinement.as_deref(),
+            quotas: self.quotas.map(QuotaRecord::new),
             warnings: &self.warnings,
             acceleration: self.acceleration,
             link: &self.link,

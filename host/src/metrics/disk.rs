@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags, open, statx};
+use rustix::fs::{AtFlags, Mode, OFlags, Statx, StatxFlags, open, statx};
 
 /// The file that a VM writes to. A switch of the disk replaces it in all copies of this.
 #[derive(Clone, Default)]
@@ -30,14 +30,22 @@ impl DiskFile {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = opened.ok();
     }
 
-    /// Returns how many bytes the file takes. It does not wait for a server: a file system of
-    /// the network returns what it knows.
+    /// Returns how many bytes the file takes.
     pub(super) fn allocated_bytes(&self) -> Option<u64> {
+        // statx(2): in units of 512 bytes.
+        self.query(StatxFlags::BLOCKS)?.stx_blocks.checked_mul(512)
+    }
+
+    /// Returns the length of the file, with its holes.
+    pub(crate) fn length(&self) -> Option<u64> {
+        Some(self.query(StatxFlags::SIZE)?.stx_size)
+    }
+
+    /// Does not wait for a server: a file system of the network returns what it knows.
+    fn query(&self, wanted: StatxFlags) -> Option<Statx> {
         let file = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
-        let found = statx(file.as_ref()?, c"", flags, StatxFlags::BLOCKS).ok()?;
-        // statx(2): in units of 512 bytes.
-        found.stx_blocks.checked_mul(512)
+        statx(file.as_ref()?, c"", flags, wanted).ok()
     }
 }
 
@@ -60,6 +68,7 @@ mod tests {
         let disk = DiskFile::new(&first);
         let copy = disk.clone();
         assert_eq!(copy.allocated_bytes(), Some(0));
+        assert_eq!(copy.length(), Some(1 << 30));
         first.write_all_at(&[7; 1 << 20], 1 << 20).unwrap();
         first.sync_all().unwrap();
         let allocated = copy.allocated_bytes().unwrap();

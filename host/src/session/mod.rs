@@ -29,6 +29,7 @@ mod outgoing;
 mod output_mask;
 mod pauses;
 mod printed_output;
+mod rate;
 mod reader;
 mod relay;
 mod reopening;
@@ -60,6 +61,7 @@ use crate::secret::{GrantedSecrets, TooManySecrets, secrets_of};
 
 use outgoing::{Epoch, Outgoing};
 use printed_output::{first_bytes, read_earlier};
+use rate::LinkRate;
 use reader::Reader;
 use state::StreamState;
 use stream::HoldTimer;
@@ -113,6 +115,8 @@ struct Shared {
     refuses_while_paused: AtomicBool,
     /// How many bytes were read from its links.
     received_bytes: AtomicU64,
+    /// How fast they may be read.
+    receive_rate: LinkRate,
     /// The traffic of those who only look at the VM.
     unnoticed: Mutex<LinkTraffic>,
     secrets: GrantedSecrets,
@@ -210,6 +214,7 @@ impl Session {
             pauses: Pauses::default(),
             refuses_while_paused: AtomicBool::new(false),
             received_bytes: AtomicU64::new(0),
+            receive_rate: LinkRate::default(),
             unnoticed: Mutex::default(),
             secrets: GrantedSecrets::default(),
         });
@@ -252,6 +257,18 @@ impl Session {
             _ = ended_links.changed() => {}
             _ = link_error.wait_for(Option::is_some) => {}
         }
+    }
+
+    /// Limits how many bytes per second its links carry, in each direction.
+    pub(crate) fn limit_rate(&self, bytes_per_second: u64) {
+        self.shared.receive_rate.set(bytes_per_second);
+        self.shared.outgoing.rate().set(bytes_per_second);
+    }
+
+    /// Limits it no longer: the VM is about to end, and its last words must not be late.
+    pub(crate) fn lift_rate(&self) {
+        self.shared.receive_rate.lift();
+        self.shared.outgoing.rate().lift();
     }
 
     pub(crate) fn peer(&self) -> &PeerInfo {

@@ -11,6 +11,8 @@ use bytes::Bytes;
 use tokio::{net::UnixStream, sync::Notify};
 use vmcell_wire::{Header, StreamId, WireError, encode};
 
+use super::rate::LinkRate;
+
 /// The queue of frames to be written to a link.
 ///
 /// Adding never waits: control frames are few and small. Before adding data,
@@ -25,6 +27,8 @@ pub(super) struct Outgoing {
     added: Notify,
     /// How many bytes were written to links.
     written_bytes: AtomicU64,
+    /// How fast they may be written.
+    rate: LinkRate,
 }
 
 /// The sequence number of a link of a session.
@@ -190,8 +194,14 @@ impl Outgoing {
         full
     }
 
+    /// Returns how fast bytes may be written to links.
+    pub(super) fn rate(&self) -> &LinkRate {
+        &self.rate
+    }
+
     /// Counts bytes that were written to a link.
     pub(super) fn count_written(&self, bytes: usize) {
+        self.rate.count(bytes);
         self.written_bytes
             .fetch_add(bytes as u64, Ordering::Relaxed);
     }
@@ -243,7 +253,7 @@ impl Outgoing {
     /// for the reply, and waking the writer takes longer than a write.
     fn send(&self, mut queue: MutexGuard<'_, Queue>) {
         let unwritten = queue.tail.len();
-        let is_empty = queue.write_tail();
+        let is_empty = self.rate.is_ready() && queue.write_tail();
         self.count_written(unwritten.saturating_sub(queue.tail.len()));
         if !is_empty {
             drop(queue);

@@ -118,8 +118,13 @@ impl Reader {
                 dispatch(shared, item)?;
             }
             self.unread = 0..0;
+            shared.receive_rate.ready().await;
+            let is_limited = shared.receive_rate.is_limited();
             let direct = match self.decoder.pending_data() {
-                Some((stream, channel, remaining)) if remaining >= MIN_DIRECT_READ => {
+                // These are as large as the space of the stream.
+                Some((stream, channel, remaining))
+                    if remaining >= MIN_DIRECT_READ && !is_limited =>
+                {
                     self.read_direct(shared, stream, channel, remaining).await?
                 }
                 _ => {
@@ -127,8 +132,11 @@ impl Reader {
                     0
                 }
             };
-            let count = (direct + self.unread.len()) as u64;
-            shared.received_bytes.fetch_add(count, Ordering::Relaxed);
+            let count = direct + self.unread.len();
+            shared.receive_rate.count(count);
+            shared
+                .received_bytes
+                .fetch_add(count as u64, Ordering::Relaxed);
         }
     }
 

@@ -23,6 +23,7 @@ use crate::{
     error::Error,
     link::{LinkChoice, LinkKind},
     network::{NetworkLog, NetworkStatus},
+    quotas::QuotaUsage,
     session::{Link, LinkError, Session},
     snapshot::{SnapshotOptions, SnapshotReport},
 };
@@ -111,6 +112,7 @@ pub(super) async fn attach_if(id: &str, is_meant: impl FnOnce(&Path) -> bool) ->
         backend,
         rejected_backends: None,
         confinement: None,
+        quotas: None,
         warnings,
         acceleration,
         link: LinkChoice::new(LinkKind::Relay, "another program owns the VM"),
@@ -235,6 +237,11 @@ pub(super) async fn switch_disk(name: &VmName, path: &Path) -> Result<Duration, 
 pub(super) async fn network_status(name: &VmName) -> Result<NetworkStatus, Error> {
     let status = connect_to_owner(name).await?.network().await;
     status.map_err(Error::host("ask the program that owns the VM"))
+}
+
+/// Asks the owner for the quotas. Returns `None` if it does not answer, or is of an older version.
+pub(super) async fn quotas(name: &VmName) -> Option<QuotaUsage> {
+    connect_to_owner(name).await.ok()?.quotas().await.ok()
 }
 
 /// Asks the owner for what happens on the network.

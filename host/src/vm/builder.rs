@@ -10,6 +10,7 @@ use crate::{
     error::Error,
     link::LinkKind,
     network::{Dialer, NetworkHooks, NetworkObserver, NetworkPolicy, Resolver},
+    quotas::Quotas,
     snapshot::LoadedSnapshot,
 };
 
@@ -53,6 +54,7 @@ pub struct VmBuilder {
     pub(super) acceleration: Option<Acceleration>,
     pub(super) link: Option<LinkKind>,
     pub(super) confinement: Confinement,
+    pub(super) quotas: Quotas,
     pub(super) randomise_addresses: bool,
     pub(super) kernel: Option<PathBuf>,
     pub(super) kernel_arguments: String,
@@ -89,6 +91,7 @@ impl Default for VmBuilder {
             acceleration: None,
             link: None,
             confinement: Confinement::default(),
+            quotas: Quotas::new(),
             randomise_addresses: false,
             kernel: None,
             kernel_arguments: String::new(),
@@ -283,6 +286,13 @@ impl VmBuilder {
         self
     }
 
+    /// Sets what the VM may use of this machine: how much it writes to its disk, processor time,
+    /// and the rates of disk and link. Each quota has a default of its own: see [`Quotas`].
+    pub fn quotas(mut self, quotas: Quotas) -> Self {
+        self.quotas = quotas;
+        self
+    }
+
     /// Keeps address space randomisation on in an emulated guest. By default it
     /// is off there, because the emulator would have to translate every program
     /// again each time it starts, which takes several times longer. With KVM it
@@ -352,7 +362,8 @@ impl VmBuilder {
     /// [`Error::Invalid`] if the configuration is invalid, [`Error::Snapshot`] if a
     /// snapshot cannot be restored here,
     /// [`Error::NoSuchBackend`] and [`Error::BackendUnavailable`] if the backend
-    /// is unknown or cannot be used here, [`Error::Missing`] and
+    /// is unknown or cannot be used here, [`Error::Quota`] if it cannot enforce a quota,
+    /// [`Error::Missing`] and
     /// [`Error::BadFile`] if a program or a file that it needs is missing or
     /// cannot be used, [`Error::Disk`] if the disk cannot be used, or
     /// [`Error::Boot`] with the end of the console if the guest does not boot.
@@ -437,7 +448,7 @@ impl VmBuilder {
         if let Some(name) = self.hostname.as_ref().filter(|name| !is_valid(name)) {
             return invalid(format!("{name:?} is not a valid host name"));
         }
-        Ok(())
+        self.quotas.validate()
     }
 
     /// Returns what the VM boots from.

@@ -108,7 +108,11 @@ impl Driver {
                     if let (Report::Missing, Some(stream)) = (report, &mut power_off) {
                         report = power_off::last_report(power_off::report(stream)).await;
                     }
-                    Event::VmmExited(VmmExit { status, report })
+                    Event::VmmExited(VmmExit {
+                        status,
+                        report,
+                        has_used_cpu_time: self.vmm.has_used_cpu_time(),
+                    })
                 }
             };
             let state = *self.state.borrow();

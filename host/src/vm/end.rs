@@ -29,6 +29,8 @@ pub enum End {
     /// Its agent violated the protocol, so it was killed.
     #[cfg_attr(feature = "serde", serde(rename = "untrustworthy"))]
     ProtocolViolation,
+    /// It used up its [processor time](crate::Quotas::cpu_time()), so it was killed.
+    CpuTimeUsed,
     /// Another program owned it and is gone without reporting how the VM ended.
     Unknown,
     /// It was stopped, but its agent could not make the disk clean.
@@ -74,9 +76,11 @@ impl End {
     pub fn kind(self) -> EndKind {
         match self {
             Self::Stopped => EndKind::Clean,
-            Self::Killed | Self::StopTimedOut | Self::ProtocolViolation | Self::NotClean => {
-                EndKind::Cut
-            }
+            Self::Killed
+            | Self::StopTimedOut
+            | Self::ProtocolViolation
+            | Self::CpuTimeUsed
+            | Self::NotClean => EndKind::Cut,
             Self::Died => EndKind::Crashed,
             Self::Unknown | Self::StoppedUnproven => EndKind::Unknown,
         }
@@ -90,6 +94,7 @@ impl End {
             Self::StopTimedOut => "stop-timed-out",
             Self::Died => "died",
             Self::ProtocolViolation => "untrustworthy",
+            Self::CpuTimeUsed => "cpu-time-used",
             Self::Unknown => "unknown",
             Self::NotClean => "not-clean",
             Self::StoppedUnproven => "stopped-unproven",
@@ -128,6 +133,9 @@ impl fmt::Display for End {
             Self::Died => "it died",
             Self::Unknown => "it ended, or the program that owned it did",
             Self::ProtocolViolation => "its agent broke the protocol, so it was killed",
+            Self::CpuTimeUsed => {
+                "it used up its processor time and was killed: allow more with its quota `cpu_time`"
+            }
             Self::NotClean => "it was stopped, but its disk could not be made clean",
             Self::StoppedUnproven => {
                 "it was stopped, but its agent does not report whether the disk is clean"

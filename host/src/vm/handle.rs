@@ -8,7 +8,7 @@ use vmcell_wire::{Outcome, ProcessMode};
 
 use super::{
     End, Health, VmBuilder, VmEnd, VmInfo, VmState, attached, driver::DriverRequest,
-    facts::VmFacts, power_off::STOP_TIMEOUT,
+    facts::VmFacts, own_quotas::OwnQuotas, power_off::STOP_TIMEOUT,
 };
 #[cfg(feature = "terminal")]
 use crate::terminal::{Followers, Terminals};
@@ -26,6 +26,7 @@ use crate::{
     network::OwnNetwork,
     port::{Ports, PublishedPorts},
     process::{Command, ExecFailure, ExecStream, Input, Output, Process, ProcessId, Processes},
+    quotas::QuotaUsage,
     service::Services,
     session::Session,
     vmm::VmmKiller,
@@ -84,6 +85,8 @@ pub(super) struct Shared {
     pub(super) rejected_backends: Option<Vec<RejectedBackend>>,
     /// Same.
     pub(super) confinement: Option<Vec<LayerStatus>>,
+    /// Same.
+    pub(super) quotas: Option<OwnQuotas>,
     pub(super) warnings: Vec<String>,
     pub(super) acceleration: Option<AccelerationChoice>,
     pub(super) link: LinkChoice,
@@ -424,24 +427,40 @@ impl Vm {
     /// # Cancel safety
     /// Cancel safe.
     pub async fn health(&self) -> Health {
-        let round_trip = match self.state() {
-            // It would answer only when it is resumed.
-            VmState::Paused => None,
-            _ => timeout(Self::PING_TIMEOUT, self.ping())
-                .await
-                .ok()
-                .flatten(),
+        let pinging = async {
+            match self.state() {
+                // It would answer only when it is resumed.
+                VmState::Paused => None,
+                _ => timeout(Self::PING_TIMEOUT, self.ping())
+                    .await
+                    .ok()
+                    .flatten(),
+            }
         };
+        let (round_trip, quotas) = tokio::join!(pinging, self.quota_usage());
         Health {
             state: self.state(),
             round_trip,
             backend: self.shared.backend.clone(),
             rejected_backends: self.shared.rejected_backends.clone(),
             confinement: self.shared.confinement.clone(),
+            quotas,
             warnings: self.shared.warnings.clone(),
             acceleration: self.shared.acceleration,
             link: self.shared.link.clone(),
             agent: self.shared.session.peer().build.clone(),
+        }
+    }
+
+    /// Returns its quotas, and how much of them is used.
+    async fn quota_usage(&self) -> Option<QuotaUsage> {
+        match (&self.shared.quotas, &self.shared.control) {
+            (Some(quotas), _) => Some(quotas.usage()),
+            (None, Control::Attached(name)) => {
+                let quotas = timeout(Self::PING_TIMEOUT, attached::quotas(name)).await;
+                quotas.ok().flatten()
+            }
+            (None, Control::Owner { .. }) => None,
         }
     }
 

@@ -3,7 +3,7 @@ use std::time::Duration;
 use super::VmState;
 use crate::{
     acceleration::AccelerationChoice, backend::RejectedBackend, confinement::LayerStatus,
-    link::LinkChoice,
+    link::LinkChoice, quotas::QuotaUsage,
 };
 
 /// The health of a VM.
@@ -22,6 +22,9 @@ pub struct Health {
     /// How the VMM is confined: each way, and whether it is in effect. `None` in programs that
     /// do not own the VM; empty if the backend has no VMM, or does not confine it.
     pub confinement: Option<Vec<LayerStatus>>,
+    /// Its quotas, and how much of them it has used. `None` if the program that owns the VM does
+    /// not say.
+    pub quotas: Option<QuotaUsage>,
     /// What every user of the VM must know.
     pub warnings: Vec<String>,
     /// How its instructions are executed, and why. `None` if no VM isolates it

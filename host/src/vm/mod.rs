@@ -16,6 +16,7 @@ mod metrics;
 mod network;
 #[cfg(test)]
 mod on_session;
+mod own_quotas;
 mod pause;
 mod pauser;
 mod power_off;

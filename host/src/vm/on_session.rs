@@ -32,6 +32,7 @@ impl Vm {
             backend: "test".to_owned(),
             rejected_backends: None,
             confinement: None,
+            quotas: None,
             warnings: Vec::new(),
             acceleration: None,
             link: LinkChoice::new(LinkKind::Relay, "a test"),

@@ -25,6 +25,7 @@ const REPORT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Asks the agent to power off. Dropping the stream cancels the request.
 pub(super) fn request(session: &Session) -> Result<Stream, OpenError> {
+    session.lift_rate();
     let grace_ms = u32::try_from(TERM_GRACE.as_millis()).unwrap_or(u32::MAX);
     session.open(&Request::PowerOff { grace_ms })
 }
@@ -75,7 +76,11 @@ async fn stop(route: &Route, boot_id: [u8; 16], vmm: &mut Vmm) -> VmEnd {
             () = vmm.any_exited() => last_report(reporting).await,
         };
         let status = vmm.exited().await;
-        VmmExit { status, report }
+        VmmExit {
+            status,
+            report,
+            has_used_cpu_time: vmm.has_used_cpu_time(),
+        }
     };
     let stopped = timeout(STOP_TIMEOUT, stopping).await;
     match stopped {

@@ -189,6 +189,7 @@ pub(super) fn restored_machine(
         acceleration: AccelerationChoice::requested(guest.acceleration),
         link: Some(guest.link),
         confinement: builder.confinement,
+        quotas: builder.quotas,
         randomise_addresses: false,
         kernel: None,
         kernel_arguments: String::new(),

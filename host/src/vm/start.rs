@@ -21,6 +21,7 @@ use super::{
     driver::{Driver, DriverRequest},
     facts::VmFacts,
     handle::{Control, Shared},
+    own_quotas::OwnQuotas,
     pauser::{Change, PauseRequest, Pauser},
     restore::{Restoration, load_snapshot, restored_machine},
     snapshot,
@@ -42,6 +43,7 @@ use crate::{
     metrics::{DiskFile, MetricsHistory, Sampler},
     network::{Network, OwnNetwork},
     port::PublishedPorts,
+    quotas::QuotaUsage,
     random::random_bytes,
     run_folder::{RunFolder, sweep},
     session::{Address, Link, LinkError, Route, Session},
@@ -102,6 +104,7 @@ async fn boot(
     let agent = machine.agent.clone();
     let acceleration = machine.acceleration;
     let (vcpus, memory_mib) = (machine.vcpus, machine.memory_mib);
+    let quotas = machine.quotas;
     let start = StartKind::new(snapshot.as_deref(), &machine)?;
     let backend = match &snapshot {
         Some(snapshot) => Some(snapshot.guest.backend.as_str()),
@@ -135,6 +138,11 @@ async fn boot(
     let launched = launching
         .await
         .unwrap_or_else(|error| Err(launch_error(&name, error)))?;
+    quotas.check_enforced(&launched.enforced, &name)?;
+    let own_quotas = OwnQuotas {
+        quotas,
+        layer: launched.layer_quota.clone(),
+    };
     let console = Console::default();
     let link = launched.link.clone();
     let BootedVm {
@@ -148,6 +156,9 @@ async fn boot(
     } = connect(launched, secrets, start, builder.boot_timeout, &console)
         .await
         .map_err(|error| agent::with_old_agent_reason(error, &agent))?;
+    if let Some(rate) = quotas.link_rate {
+        session.limit_rate(rate);
+    }
     let session = Arc::new(session);
     let hooks = builder.network_hooks;
     #[cfg(feature = "broker")]
@@ -190,6 +201,7 @@ async fn boot(
         warnings,
         acceleration,
         link,
+        quotas: own_quotas,
         console,
         stop_route: keeps_disk.then_some(route),
         network,
@@ -213,6 +225,7 @@ struct StartedVm {
     warnings: Vec<String>,
     acceleration: Option<AccelerationChoice>,
     link: LinkChoice,
+    quotas: OwnQuotas,
     console: Console,
     /// Set for a VM whose disk is kept.
     stop_route: Option<Route>,
@@ -250,6 +263,7 @@ fn start_driver(
                 facts: started_vm.facts.clone(),
                 network: started_vm.network.handle(),
                 ports: Arc::downgrade(&ports),
+                quotas: started_vm.quotas.clone(),
                 metrics: metrics.clone(),
             };
             socket.serve(summary, baseline.clone(), session.clone(), vm)
@@ -263,6 +277,7 @@ fn start_driver(
         warnings,
         acceleration,
         link,
+        quotas,
         console,
         stop_route,
         network,
@@ -290,6 +305,7 @@ fn start_driver(
         backend,
         rejected_backends: Some(rejected_backends),
         confinement: Some(confinement),
+        quotas: Some(quotas),
         warnings,
         acceleration,
         link,
@@ -311,6 +327,7 @@ struct DriverHandle {
     facts: VmFacts,
     network: Network,
     ports: Weak<PublishedPorts>,
+    quotas: OwnQuotas,
     metrics: Option<Arc<MetricsHistory>>,
 }
 
@@ -331,7 +348,8 @@ impl OwnedVm for DriverHandle {
             | ControlRequest::SwitchDisk
             | ControlRequest::Metrics
             | ControlRequest::FlushMetrics
-            | ControlRequest::Services => return None,
+            | ControlRequest::Services
+            | ControlRequest::Quotas => return None,
             ControlRequest::Stop => DriverRequest::Stop,
             ControlRequest::Kill => DriverRequest::Kill,
             ControlRequest::Pause => change(Change::Pause(WhilePaused::Wait)),
@@ -349,6 +367,10 @@ impl OwnedVm for DriverHandle {
 
     fn ports(&self) -> Option<Arc<PublishedPorts>> {
         self.ports.upgrade()
+    }
+
+    fn quotas(&self) -> QuotaUsage {
+        self.quotas.usage()
     }
 
     fn metrics(&self) -> Option<&MetricsHistory> {
@@ -442,6 +464,8 @@ async fn connect(
         kept,
         warnings,
         disk,
+        enforced: _,
+        layer_quota: _,
     } = launched;
     // The VMM's own messages appear there too, next to the kernel's.
     let console_tasks: Vec<_> = consoles
@@ -486,6 +510,10 @@ async fn connect(
     for task in console_tasks {
         let _ = task.await;
     }
+    let reason = match reason {
+        BootFailure::Ended if vmm.has_used_cpu_time() => BootFailure::CpuTimeUsed,
+        reason => reason,
+    };
     Err(Error::Boot {
         reason,
         console: console.text(),
@@ -549,6 +577,7 @@ fn machine_for(
         acceleration,
         link: builder.link,
         confinement: builder.confinement,
+        quotas: builder.quotas,
         randomise_addresses: builder.randomise_addresses,
         kernel: builder.kernel.clone(),
         kernel_arguments: builder.kernel_arguments.clone(),

@@ -51,6 +51,8 @@ pub(super) enum Event {
 pub(super) struct VmmExit {
     pub(super) status: Option<ExitStatus>,
     pub(super) report: Report,
+    /// Whether it was killed because it had used up its processor time.
+    pub(super) has_used_cpu_time: bool,
 }
 
 /// The agent's report at the end of a power-off.
@@ -74,9 +76,17 @@ impl VmmExit {
             Report::Clean if succeeded => End::Stopped,
             Report::NotClean if succeeded => End::NotClean,
             Report::PoweringOff if succeeded => End::StoppedUnproven,
-            _ => End::Died,
+            _ => return self.unexpected_end(),
         };
         self.end(reason)
+    }
+
+    /// Returns the end of a VM that nobody has ended.
+    fn unexpected_end(self) -> VmEnd {
+        self.end(match self.has_used_cpu_time {
+            true => End::CpuTimeUsed,
+            false => End::Died,
+        })
     }
 
     fn end(self, reason: End) -> VmEnd {
@@ -102,7 +112,7 @@ pub(super) fn step(state: VmState, event: Event) -> (VmState, &'static [Action])
     const KILL: &[Action] = &[Action::KillVmm];
     match (state, event) {
         (Ended(_), _) => (state, &[]),
-        (Running | Paused, Event::VmmExited(exit)) => (Ended(exit.end(End::Died)), &[]),
+        (Running | Paused, Event::VmmExited(exit)) => (Ended(exit.unexpected_end()), &[]),
         (Stopping, Event::VmmExited(exit)) => (Ended(exit.end_of_stop()), &[]),
         (Killing(reason), Event::VmmExited(exit)) => (Ended(exit.end(reason)), &[]),
         (Running, Event::StopRequested) => (Stopping, &[Action::PowerOff, Action::ArmStopDeadline]),
@@ -140,6 +150,7 @@ mod tests {
         Event::VmmExited(VmmExit {
             status: Some(ExitStatus::from_raw(status)),
             report,
+            has_used_cpu_time: false,
         })
     }
 
@@ -209,6 +220,25 @@ mod tests {
         let status = Some(ExitStatus::from_raw(SIGKILL));
         let reason = End::Killed;
         assert_eq!(state, VmState::Ended(VmEnd { reason, status }));
+    }
+
+    #[test]
+    fn a_vm_that_has_used_its_processor_time_ends_for_that_unless_it_was_ended_before() {
+        let exit = Event::VmmExited(VmmExit {
+            status: Some(ExitStatus::from_raw(SIGKILL)),
+            report: Report::Missing,
+            has_used_cpu_time: true,
+        });
+        for (before, reason) in [
+            (VmState::Running, End::CpuTimeUsed),
+            (VmState::Paused, End::CpuTimeUsed),
+            (VmState::Stopping, End::CpuTimeUsed),
+            (VmState::Killing(End::Killed), End::Killed),
+        ] {
+            let status = Some(ExitStatus::from_raw(SIGKILL));
+            let (state, _) = step(before, exit);
+            assert_eq!(state, VmState::Ended(VmEnd { reason, status }));
+        }
     }
 
     #[test]

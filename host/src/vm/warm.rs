@@ -11,6 +11,7 @@ use crate::{
     backend::{Backend, Feature},
     error::Error,
     link::LinkKind,
+    quotas::Quotas,
     snapshot::LoadedSnapshot,
     template::{KeyParts, Template},
 };
@@ -25,6 +26,8 @@ impl VmBuilder {
             warm: false,
             template_key: Some(key),
             // Each VM of the template has its own.
+            quotas: Quotas::new(),
+            // Same.
             #[cfg(feature = "broker")]
             broker: BrokerSettings::default(),
             ..self

@@ -10,7 +10,7 @@ use super::{
     record::{OWNER_DIED, Record, SnapshotRecord},
     timestamp::Timestamp,
 };
-use crate::{network::NetworkPolicy, secret::SecretInfo, service::ServiceCounts};
+use crate::{network::NetworkPolicy, quotas::Quotas, secret::SecretInfo, service::ServiceCounts};
 
 /// A workspace as it is listed.
 #[derive(Clone, Debug)]
@@ -38,6 +38,8 @@ pub struct WorkspaceInfo {
     pub disk_mib: Option<u32>,
     /// What its programs reach.
     pub network: NetworkPolicy,
+    /// What its VM may use of this machine.
+    pub quotas: Quotas,
     /// How `/workspace` was filled.
     pub seed: WorkspaceSeed,
     /// When it was created.
@@ -130,6 +132,7 @@ impl WorkspaceInfo {
             memory_mib: record.specification.memory_mib,
             disk_mib: record.specification.disk_mib,
             network: record.specification.network,
+            quotas: record.specification.quotas,
             seed: WorkspaceSeed {
                 path: record.seed.path,
                 is_archive: record.seed.is_archive,

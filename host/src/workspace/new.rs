@@ -11,7 +11,7 @@ use super::{
     specification::Specification,
     timestamp::Timestamp,
 };
-use crate::{error::Error, network::NetworkPolicy, secret::Secret};
+use crate::{error::Error, network::NetworkPolicy, quotas::Quotas, secret::Secret};
 
 /// A workspace to [create](super::Workspaces::create).
 ///
@@ -59,6 +59,7 @@ impl NewWorkspace {
                 user: None,
                 variables: BTreeMap::new(),
                 network: NetworkPolicy::off(),
+                quotas: Quotas::new(),
                 idle_seconds: None,
             },
             lifetime: None,
@@ -134,6 +135,14 @@ impl NewWorkspace {
     /// nothing by default.
     pub fn network(mut self, policy: NetworkPolicy) -> Self {
         self.specification.network = policy;
+        self
+    }
+
+    /// Sets what its VM may use of this machine, each time that it is started: see
+    /// [`VmBuilder::quotas`](crate::VmBuilder::quotas). A fork has those of its source, unless
+    /// others are set for it.
+    pub fn quotas(mut self, quotas: Quotas) -> Self {
+        self.specification.quotas = quotas;
         self
     }
 
@@ -226,6 +235,7 @@ impl NewWorkspace {
     /// Checks what can be checked before anything is created.
     pub(super) fn check(&mut self) -> Result<Option<Seed>, Error> {
         self.check_names()?;
+        self.specification.quotas.validate()?;
         let image = &mut self.specification.image;
         *image = std::fs::canonicalize(&image).map_err(|error| Error::BadFile {
             what: "image",

@@ -348,7 +348,7 @@ pub(super) mod tests {
     use std::fs;
 
     use super::*;
-    use crate::network::NetworkPolicy;
+    use crate::{network::NetworkPolicy, quotas::Quotas};
 
     pub(in crate::workspace) fn record() -> Record {
         let specification = Specification {
@@ -360,6 +360,7 @@ pub(super) mod tests {
             user: None,
             variables: BTreeMap::new(),
             network: NetworkPolicy::off(),
+            quotas: Quotas::new(),
             idle_seconds: None,
         };
         let mut record = Record::new("ws-abcdefghjkmn".to_owned(), specification);

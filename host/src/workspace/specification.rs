@@ -6,6 +6,7 @@ use crate::{
     link::LinkKind,
     network::NetworkPolicy,
     process::Command,
+    quotas::Quotas,
     vm::{Vm, VmBuilder},
 };
 
@@ -26,6 +27,9 @@ pub(super) struct Specification {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) variables: BTreeMap<String, String>,
     pub(super) network: NetworkPolicy,
+    /// What its VM may use of this machine.
+    #[serde(default, skip_serializing_if = "Quotas::is_unset")]
+    pub(super) quotas: Quotas,
     /// How long it may be unused before it is paused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) idle_seconds: Option<u64>,
@@ -41,6 +45,7 @@ impl Specification {
             .vcpus(self.vcpus)
             .memory_mib(self.memory_mib)
             .network(self.network.clone())
+            .quotas(self.quotas)
             // Over the other links, a VMM cannot go on in a new layer or save the VM.
             .link(LinkKind::Serial);
         match self.disk_mib {

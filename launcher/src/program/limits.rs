@@ -32,12 +32,28 @@ pub(crate) fn apply(plan: &Plan, layers: &[LayerStatus]) -> io::Result<LayerStat
         detail += &format!(", {} MiB of address space", size >> 20);
     }
     if let Some(size) = limits.file_size {
+        detail += &format!(", files of {} MiB", size >> 20);
+    }
+    if let Some(seconds) = limits.cpu_seconds {
+        detail += &format!(", {seconds} s of processor time");
+    }
+    apply_quotas(plan)?;
+    Ok(LayerStatus::active(Layer::Limits, detail))
+}
+
+/// Sets the limits that every VMM has, also one that is not confined.
+pub(crate) fn apply_quotas(plan: &Plan) -> io::Result<()> {
+    if let Some(size) = plan.limits.file_size {
         // A write beyond it then fails, and the process goes on.
         sys::ignore_file_size_signal()?;
         set(Resource::Fsize, size)?;
-        detail += &format!(", files of {} MiB", size >> 20);
     }
-    Ok(LayerStatus::active(Layer::Limits, detail))
+    if let Some(seconds) = plan.limits.cpu_seconds {
+        // Both limits are the same, because the first process of a namespace ignores the signal
+        // of the lower one.
+        set(Resource::Cpu, seconds)?;
+    }
+    Ok(())
 }
 
 /// Sets a limit, or leaves it if it is lower already.

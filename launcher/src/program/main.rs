@@ -52,6 +52,9 @@ fn launch(descriptors: &Descriptors) -> Result<(), Failure> {
     let mut layers = Vec::new();
     layers.push(match (&plan.cgroup, descriptors.join_cgroup()) {
         (Err(reason), _) => LayerStatus::inactive(Layer::Cgroup, reason),
+        (Ok(_), Err(error)) if plan.needs_cgroup => {
+            return Err(failure(Some(Layer::Cgroup), "enter the cgroup", error));
+        }
         (Ok(_), Err(error)) => LayerStatus::inactive(
             Layer::Cgroup,
             format!("a process of this program may not be moved to another: {error}"),
@@ -105,6 +108,7 @@ fn run_script(
         .filter(|layer| *layer != Layer::Cgroup);
     layers.extend(others.map(|layer| LayerStatus::inactive(layer, &reason)));
     parent::die_with_it(descriptors).stage("follow the caller's program")?;
+    limits::apply_quotas(plan).stage("set limits")?;
     execute(plan, descriptors, layers).map(|never| match never {})
 }
 

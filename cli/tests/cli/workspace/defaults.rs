@@ -20,6 +20,7 @@ fn without_options_there_are_one_processor_and_1024_mib_and_no_limits() {
         ("mem_mib", 1024.into()),
         ("disk_mib", Value::Null),
         ("network_policy", "off".into()),
+        ("quotas", json!({})),
         ("idle_seconds", 0.into()),
         ("expires_at", Value::Null),
         ("reset_count", 0.into()),

@@ -43,6 +43,13 @@ pub(super) fn arguments(machine: &Machine, parts: &Parts) -> Vec<OsString> {
     if parts.version >= WITH_IMAGE_TYPE {
         disk.push_str(",image_type=raw");
     }
+    if let Some(rate) = machine.quotas.disk_rate {
+        // A tenth of the bytes of a second may pass at once; the time is in milliseconds.
+        disk.push_str(&format!(
+            ",bw_size={},bw_refill_time=100",
+            rate.div_ceil(10)
+        ));
+    }
     let options: [(&str, OsString); 9] = [
         ("--kernel", parts.kernel.clone().into()),
         ("--initramfs", INITRAMFS.into()),
@@ -120,6 +127,20 @@ mod tests {
 --serial tty
 --console off"
         );
+    }
+
+    #[test]
+    fn a_disk_has_the_rate_of_its_quota() {
+        let mut machine = Machine::sample(Acceleration::Kvm);
+        machine.quotas = machine.quotas.disk_rate(10_000_000);
+        let parts = Parts {
+            kernel: "/kernel".into(),
+            version: Version(52, 0, 0),
+            api: None,
+        };
+        let arguments = arguments(&machine, &parts);
+        let disk = "path=/proc/self/fd/3,image_type=raw,bw_size=1000000,bw_refill_time=100";
+        assert!(arguments.iter().any(|word| word == disk), "{arguments:?}");
     }
 
     #[test]

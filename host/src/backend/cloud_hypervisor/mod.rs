@@ -34,7 +34,7 @@ use super::{
     http_api::{API_WRITES_ANYWHERE, Api, NO_API_REMEDY},
     kvm::{check_kvm, require_kvm},
     messages::with_messages,
-    raw_disk::raw_disk,
+    raw_disk::{check_disk_rate, raw_disk, raw_disk_quota},
     savable::{Savable, WITHOUT_JAIL, check_fits},
     version::Version,
 };
@@ -43,6 +43,7 @@ use crate::{
     link::LinkKind,
     locate,
     metrics::DiskFile,
+    quotas::Quotas,
     run_folder::{RunFolder, VMM},
 };
 
@@ -134,7 +135,9 @@ impl CloudHypervisor {
             api: self.has_api.then_some(api),
         };
         let disk_file = DiskFile::new(&disk);
+        let (quota, file_size) = raw_disk_quota(machine, &disk, self.name())?;
         let mut vmm = vmm_program(program, machine, &vmm_folder)
+            .file_size(file_size)
             .args(arguments::arguments(machine, &parts))
             .readable(&parts.kernel)
             .descriptors([disk.into(), initramfs.into()])
@@ -145,7 +148,7 @@ impl CloudHypervisor {
         }
         let launched = Launched::start(vmm, transport)?;
         Ok(Started {
-            launched: launched.disk(disk_file).keep(folder),
+            launched: launched.disk(disk_file).layer_quota(quota).keep(folder),
             savable,
         })
     }
@@ -167,15 +170,17 @@ impl CloudHypervisor {
         let files = SavedFolder::create(vmm_folder.join(SAVED), saved, FIRST_SAVED_FD);
         let (files, saved) = files.map_err(Error::host("open the saved VM"))?;
         let disk_file = DiskFile::new(&disk);
+        let (quota, file_size) = raw_disk_quota(machine, &disk, self.name())?;
         let mut descriptors = vec![disk.into(), api.into()];
         descriptors.extend(saved);
         let vmm = vmm_program(program, machine, &vmm_folder)
+            .file_size(file_size)
             .args(arguments::restore_arguments())
             .descriptors(descriptors)
             .unconfined(API_WRITES_ANYWHERE);
         let launched = Launched::start(vmm, transport)?;
         let started = Started {
-            launched: launched.disk(disk_file).keep(folder),
+            launched: launched.disk(disk_file).layer_quota(quota).keep(folder),
             savable: Some(savable),
         };
         Ok((started, files))
@@ -202,6 +207,7 @@ impl Backend for CloudHypervisor {
     fn launch(&self, machine: Machine) -> Result<Launched, Error> {
         require_kvm(&machine, self.name())?;
         let link = machine.only_link(LinkKind::HybridVsock, self.name())?;
+        check_disk_rate(&machine, self.name())?;
         let program = self.locate()?;
         let version = version(&program)?;
         let (started, files) = match machine.saved() {
@@ -221,7 +227,10 @@ impl Backend for CloudHypervisor {
             }
         };
         let Started { launched, savable } = started;
-        let launched = launched.link(link);
+        let launched = launched.link(link).enforces(Quotas {
+            disk_rate: machine.quotas.disk_rate,
+            ..Quotas::new()
+        });
         let Some(savable) = savable else {
             return Ok(launched.no_control(NO_API_REMEDY));
         };

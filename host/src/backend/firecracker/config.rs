@@ -34,6 +34,7 @@ pub(super) fn config(machine: &Machine, paths: &Paths) -> String {
             is_read_only: false,
             // It is discarded with the VM and needs no flush.
             cache_type: "Unsafe",
+            rate_limiter: machine.quotas.disk_rate.map(RateLimiter::new),
         }],
         machine_config: MachineConfig {
             vcpu_count: machine.vcpus(),
@@ -91,6 +92,32 @@ struct Drive<'a> {
     is_root_device: bool,
     is_read_only: bool,
     cache_type: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rate_limiter: Option<RateLimiter>,
+}
+
+#[derive(Serialize)]
+struct RateLimiter {
+    bandwidth: TokenBucket,
+}
+
+#[derive(Serialize)]
+struct TokenBucket {
+    size: u64,
+    /// In milliseconds.
+    refill_time: u64,
+}
+
+impl RateLimiter {
+    /// A limit of bytes per second, of which a tenth may pass at once.
+    fn new(rate: u64) -> Self {
+        Self {
+            bandwidth: TokenBucket {
+                size: rate.div_ceil(10),
+                refill_time: 100,
+            },
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -147,6 +174,23 @@ mod tests {
     "uds_path": "/run/\"vm\"/v"
   }
 }"#
+        );
+    }
+
+    #[test]
+    fn a_disk_has_the_rate_of_its_quota() {
+        let paths = Paths {
+            kernel: "/kernel".to_owned(),
+            initramfs: "/proc/self/fd/4".to_owned(),
+            disk: "/proc/self/fd/3".to_owned(),
+            vsock: "v".to_owned(),
+        };
+        let mut machine = Machine::sample(Acceleration::Kvm);
+        machine.quotas = machine.quotas.disk_rate(10_000_000);
+        let config: serde_json::Value = serde_json::from_str(&config(&machine, &paths)).unwrap();
+        assert_eq!(
+            config["drives"][0]["rate_limiter"],
+            serde_json::json!({ "bandwidth": { "size": 1_000_000, "refill_time": 100 } })
         );
     }
 

@@ -32,13 +32,14 @@ use crate::{
         AgentTransport, Launched, Machine, PartKind, SavedMachine,
         firecracker::config::Paths,
         process::cgroup::mount_point,
-        raw_disk::{copy, fill_raw_disk},
+        raw_disk::{copy, fill_raw_disk, raw_disk_quota},
         savable::Savable,
     },
     error::Error,
     locate,
     metrics::DiskFile,
     run_folder::RunFolder,
+    vmm::ProcessLimits,
 };
 
 /// How Firecracker is jailed. Requires root.
@@ -140,8 +141,14 @@ impl Jail {
         command
             .args(self.arguments(firecracker, folder.path(), &cgroup, options))
             .current_dir("/");
-        let launched = Launched::spawn_jailed(command, transport)?
+        let (quota, file_size) = raw_disk_quota(machine, &disk, "firecracker")?;
+        let limits = ProcessLimits {
+            file_size: Some(file_size),
+            cpu_seconds: machine.quotas.cpu_seconds,
+        };
+        let launched = Launched::spawn_jailed(command, transport, limits)?
             .disk(DiskFile::new(&disk))
+            .layer_quota(quota)
             .keep(folder);
         Ok(Started { launched, savable })
     }

@@ -44,7 +44,7 @@ use super::{
     http_api::{API_WRITES_ANYWHERE, Api, NO_API_REMEDY},
     kvm::{check_kvm, require_kvm},
     messages::with_messages,
-    raw_disk::raw_disk,
+    raw_disk::{check_disk_rate, raw_disk, raw_disk_quota},
     savable::{Savable, WITHOUT_JAIL, check_fits},
 };
 use crate::{
@@ -53,6 +53,7 @@ use crate::{
     locate,
     memory_file::memory_file,
     metrics::DiskFile,
+    quotas::Quotas,
     run_folder::{RunFolder, VMM},
 };
 
@@ -191,11 +192,13 @@ impl Firecracker {
             .then(|| Savable::new(machine, &disk, WITHOUT_JAIL))
             .transpose()?;
         let disk_file = DiskFile::new(&disk);
+        let (quota, file_size) = raw_disk_quota(machine, &disk, "firecracker")?;
         let mut descriptors = vec![disk.into()];
         let mut vmm = VmmProgram::new(program, machine)
             .current_dir(&vmm_folder)
             .writable(&vmm_folder)
             .device("/dev/kvm")
+            .file_size(file_size)
             .uses_sockets()
             .uses_memory_files();
         let config = match machine.saved() {
@@ -221,6 +224,7 @@ impl Firecracker {
             .descriptors(descriptors);
         let launched = Launched::start(vmm, transport)?
             .disk(disk_file)
+            .layer_quota(quota)
             .keep(folder);
         Ok(Started { launched, savable })
     }
@@ -248,6 +252,7 @@ impl Backend for Firecracker {
     fn launch(&self, machine: Machine) -> Result<Launched, Error> {
         require_kvm(&machine, self.name())?;
         let link = machine.only_link(LinkKind::HybridVsock, self.name())?;
+        check_disk_rate(&machine, self.name())?;
         let program = self.locate()?;
         if let Some(saved) = machine.saved() {
             if !self.has_api {
@@ -268,7 +273,10 @@ impl Backend for Firecracker {
             Some(jail) => jail.start(&program, &machine, self.has_api),
         };
         let Started { launched, savable } = started?;
-        let launched = launched.link(link);
+        let launched = launched.link(link).enforces(Quotas {
+            disk_rate: machine.quotas.disk_rate,
+            ..Quotas::new()
+        });
         let Some(savable) = savable else {
             return Ok(launched.no_control(NO_API_REMEDY));
         };

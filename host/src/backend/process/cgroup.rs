@@ -11,7 +11,7 @@ use rustix::{
 };
 use vmcell_wire::namespaces::IdMapping;
 
-use crate::{backend::RunFolder, error::Error};
+use crate::{backend::RunFolder, confinement::cpu_max, error::Error, quotas::Quotas};
 
 /// A cgroup v2 for one VM, delegated to the root user of its namespaces.
 #[derive(Debug)]
@@ -32,20 +32,52 @@ const DELEGATED: [&str; 4] = [
 impl Cgroup {
     /// Creates it. Returns `None` if this program may not create cgroups; the
     /// VM then runs without one.
-    pub(super) fn make(id: &str, ids: IdMapping) -> Result<Option<Self>, Error> {
+    ///
+    /// With a limit of processor time, in thousandths of a processor, there must be one. Only
+    /// this program can change that.
+    pub(super) fn make(
+        id: &str,
+        ids: IdMapping,
+        cpu_milli: Option<u32>,
+    ) -> Result<Option<Self>, Error> {
         let Some(parent) = parent() else {
-            return Ok(None);
+            return match cpu_milli {
+                None => Ok(None),
+                Some(_) => Err(cannot_limit("this user may not create cgroups (version 2)")),
+            };
         };
         let path = parent.join(format!("vmcell-{id}"));
         let folder = RunFolder::create(&RunFolder::base(), id)?;
         folder.remove_cgroup_on_drop(&path)?;
         match make(&path, ids) {
-            Ok(directory) => Ok(Some(Self { directory, folder })),
+            Ok(directory) => {
+                if let Some(milli) = cpu_milli {
+                    let limited = fs::write(path.join("cpu.max"), cpu_max(milli));
+                    limited.map_err(|error| {
+                        let parent = parent.display();
+                        cannot_limit(format!(
+                            "{parent} has no controller cpu for its children: {error}"
+                        ))
+                    })?;
+                }
+                Ok(Some(Self { directory, folder }))
+            }
+            Err(error) if cpu_milli.is_some() => Err(cannot_limit(format!(
+                "{} cannot be made: {error}",
+                path.display()
+            ))),
             Err(error) => {
                 tracing::debug!(%error, cgroup = %path.display(), "cannot be made");
                 Ok(None)
             }
         }
+    }
+}
+
+fn cannot_limit(reason: impl Into<String>) -> Error {
+    Error::Quota {
+        quota: Quotas::CPU_RATE,
+        reason: reason.into(),
     }
 }
 

@@ -11,8 +11,8 @@
 //!  network      lo
 //! ```
 //!
-//! Writes go to memory, up to the size of the VM's memory, and are lost when it
-//! ends. Virtual processors, memory and the kernel are otherwise the host's.
+//! Writes go to memory, up to the size of the VM's memory or its quota if that is less, and are
+//! lost when it ends. Virtual processors, memory and the kernel are otherwise the host's.
 //! Before Linux 6.6 a directory of the image that was removed cannot be created
 //! again.
 //!
@@ -39,7 +39,7 @@ use vmcell_wire::namespaces::{IdMapping, Namespaces, PROGRAM_FD};
 
 use self::{cgroup::Cgroup, root::RootFiles};
 use super::{AgentTransport, Backend, BackendHealth, Launched, Machine, Vmm};
-use crate::{error::Error, link::LinkKind, memory_file::sealed_memory_file};
+use crate::{error::Error, link::LinkKind, memory_file::sealed_memory_file, quotas::Quotas};
 
 /// The backend without a VM: see
 /// [`VmBuilder::allow_host_compat`](crate::VmBuilder::allow_host_compat).
@@ -85,13 +85,15 @@ impl Backend for HostProcess {
         let link = machine.only_link(LinkKind::Socket, self.name())?;
         let files = RootFiles::prepare(machine.root())?;
         let ids = ids();
-        let cgroup = Cgroup::make(machine.id(), ids)?;
+        let quotas = machine.quotas();
+        check_quotas(&quotas)?;
+        let cgroup = Cgroup::make(machine.id(), ids, quotas.cpu_milli)?;
         let description = Namespaces {
             boot_id: machine.boot_id,
             reset_key: machine.reset_key,
             hostname: &machine.hostname,
             directory: files.directory.as_os_str().as_bytes(),
-            writable_mib: machine.memory_mib(),
+            writable_mib: writable_mib(&machine),
             ids,
             has_cgroup: cgroup.is_some(),
         };
@@ -132,9 +134,33 @@ impl Backend for HostProcess {
             .console(stderr)
             .keep(files)
             .keep(cgroup_folder)
+            .enforces(quotas)
             .warning(WARNING);
         Ok(launched)
     }
+}
+
+/// Returns how much may be written to the root, and to each of the other file systems in memory.
+fn writable_mib(machine: &Machine) -> u32 {
+    let memory_mib = machine.memory_mib();
+    match machine.quotas().layer_bytes {
+        None => memory_mib,
+        Some(bytes) => memory_mib.min(u32::try_from(bytes >> 20).unwrap_or(memory_mib)),
+    }
+}
+
+/// Fails if a quota is set that cannot be enforced without a VM.
+fn check_quotas(quotas: &Quotas) -> Result<(), Error> {
+    let quota = match (quotas.cpu_seconds, quotas.disk_rate) {
+        (None, None) => return Ok(()),
+        (Some(_), _) => Quotas::CPU_TIME,
+        (None, Some(_)) => Quotas::DISK_RATE,
+    };
+    Err(Error::Quota {
+        quota,
+        reason: "the backend process has no VMM and no disk: choose a backend that is a VM"
+            .to_owned(),
+    })
 }
 
 /// Returns the mapping of user ids. Root of the host is never mapped: it could

@@ -48,6 +48,12 @@ const LAYER_FD: usize = 7;
 /// The first of the backing files; the others follow.
 const FIRST_BACKING_FD: usize = 8;
 
+/// The node that the disk of the guest is on.
+const DISK: &str = "disk";
+
+/// The topmost layer, if there is a filter above it.
+const THROTTLED_DISK: &str = "throttled";
+
 pub(super) fn arguments(machine: &Machine, parts: &Parts) -> Vec<OsString> {
     let mut arguments = Arguments(Vec::new());
     arguments.add_lockdown(machine);
@@ -58,7 +64,7 @@ pub(super) fn arguments(machine: &Machine, parts: &Parts) -> Vec<OsString> {
     }
     arguments.add_console();
     arguments.add_control();
-    arguments.add_disk(&parts.disk);
+    arguments.add_disk(&parts.disk, machine.quotas.disk_rate);
     arguments.add_link(parts.link);
     arguments.0
 }
@@ -147,7 +153,7 @@ impl Arguments {
 
     /// Adds the chain of layers. The backing file names in their headers are
     /// not used: each layer is stacked on the next one here.
-    fn add_disk(&mut self, disk: &Overlay) {
+    fn add_disk(&mut self, disk: &Overlay, rate: Option<u64>) {
         let mut backing = None;
         for (number, layer) in disk.backing.iter().enumerate().rev() {
             let node = format!("beneath{number}");
@@ -160,12 +166,33 @@ impl Arguments {
             true => "discard=unmap",
             false => "discard=unmap,cache.no-flush=on",
         };
-        self.add_layer("disk", LAYER_FD, "qcow2", backing, options);
+        match rate {
+            None => self.add_layer(DISK, LAYER_FD, "qcow2", backing, options),
+            Some(rate) => {
+                self.add_layer(THROTTLED_DISK, LAYER_FD, "qcow2", backing, options);
+                self.add_throttle(rate);
+            }
+        }
         // A full disk on the host is reported to the guest as an I/O error
         // instead of pausing the VM.
         self.option(
             "-device",
             "virtio-blk-device,drive=disk,werror=report,rerror=report",
+        );
+    }
+
+    /// Adds a filter above the topmost layer that limits how many bytes pass per second. The
+    /// device is on it, as it is on the layer otherwise, so the machine is the same.
+    fn add_throttle(&mut self, rate: u64) {
+        let group = format!(
+            r#"{{"qom-type":"throttle-group","id":"disk-rate","limits":{{"bps-total":{rate}}}}}"#
+        );
+        self.option("-object", group);
+        self.option(
+            "-blockdev",
+            format!(
+                "driver=throttle,node-name={DISK},throttle-group=disk-rate,file={THROTTLED_DISK}"
+            ),
         );
     }
 
@@ -207,6 +234,14 @@ impl Arguments {
                 self.option("-device", "vhost-user-vsock-device,chardev=link");
             }
         }
+    }
+}
+
+/// Returns the name of the topmost layer when QEMU starts.
+pub(super) fn layer_node(machine: &Machine) -> &'static str {
+    match machine.quotas.disk_rate {
+        None => DISK,
+        Some(_) => THROTTLED_DISK,
     }
 }
 
@@ -414,6 +449,25 @@ mod tests {
             ),
             "{text}"
         );
+    }
+
+    #[test]
+    fn a_disk_with_a_rate_has_a_filter_and_the_machine_is_the_same() {
+        let mut machine = Machine::sample(Acceleration::Kvm);
+        let unlimited = machine_text(&machine, &parts());
+        machine.quotas = machine.quotas.disk_rate(1 << 20);
+        let text = text(&machine, &parts());
+        assert!(
+            text.contains(
+                "
+-blockdev driver=qcow2,node-name=throttled,file=throttled-file,backing=beneath0,discard=unmap,cache.no-flush=on
+-object {\"qom-type\":\"throttle-group\",\"id\":\"disk-rate\",\"limits\":{\"bps-total\":1048576}}
+-blockdev driver=throttle,node-name=disk,throttle-group=disk-rate,file=throttled
+-device virtio-blk-device,drive=disk,"
+            ),
+            "{text}"
+        );
+        assert_eq!(machine_text(&machine, &parts()), unlimited);
     }
 
     #[test]

@@ -9,12 +9,14 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::qmp::Qmp;
+use super::{arguments::layer_node, qmp::Qmp};
 use crate::{
+    backend::{LayerQuota, Machine},
     disk::image::{Image, OpenOptions, create_child},
     error::Error,
     metrics::DiskFile,
     overlay::Overlay,
+    vmm::VmmKiller,
 };
 
 /// The files of a disk, open for reading.
@@ -27,6 +29,12 @@ pub(super) struct DiskFiles {
     pub(super) size: u64,
     /// The topmost layer, whose size others want to know.
     pub(super) top: DiskFile,
+    /// How many bytes may be written to the layers.
+    pub(super) quota: LayerQuota,
+    /// The QEMU that writes to them, when it runs.
+    pub(super) vmm: Option<VmmKiller>,
+    /// QEMU's name of the first topmost layer.
+    first_node: &'static str,
     /// How often the topmost layer was replaced.
     switches: u64,
 }
@@ -34,12 +42,16 @@ pub(super) struct DiskFiles {
 impl DiskFiles {
     /// Opens the files of a disk once more. Not even a copy of the descriptors that QEMU
     /// inherits stays here: the lock of a disk that is kept must end with QEMU.
-    pub(super) fn open(disk: &Overlay) -> io::Result<Self> {
+    pub(super) fn open(machine: &Machine, disk: &Overlay) -> io::Result<Self> {
+        let top = DiskFile::new(&disk.layer);
         let mut files = Self {
             layers: vec![reopen(&disk.layer)?],
             image: None,
             size: disk.size,
-            top: DiskFile::new(&disk.layer),
+            quota: LayerQuota::of_layers(&machine.quotas, top.clone(), disk.size),
+            vmm: None,
+            first_node: layer_node(machine),
+            top,
             switches: 0,
         };
         for backing in &disk.backing {
@@ -59,6 +71,9 @@ impl DiskFiles {
 
     /// Makes QEMU write to a new layer at `path`. If that fails, there is no such file.
     pub(super) fn switch(&mut self, qmp: &mut Qmp, path: &Path) -> Result<(), Error> {
+        if let Some(vmm) = &self.vmm {
+            self.quota.check_switch(vmm)?;
+        }
         let layer = self.create_layer(path)?;
         let switched = self.switch_to(qmp, &layer);
         if switched.is_err() {
@@ -94,7 +109,7 @@ impl DiskFiles {
             reason,
         };
         let reopened = reopen(layer).map_err(Error::host("open the layer"))?;
-        let (old, new) = (node(self.switches), node(self.switches + 1));
+        let (old, new) = (self.node(self.switches), self.node(self.switches + 1));
         let added = qmp.execute_with("add-fd", json!({}), layer.as_fd());
         let set = added
             .map_err(failed)?
@@ -112,18 +127,22 @@ impl DiskFiles {
             let _ = qmp.execute("remove-fd", json!({ "fdset-id": set }));
         }
         switched.map_err(failed)?;
+        let old_length = self.top.length().unwrap_or(0);
         self.top.replace(&reopened);
+        if let Some(vmm) = &self.vmm {
+            self.quota.switch(old_length, vmm);
+        }
         self.layers.insert(0, reopened);
         self.switches += 1;
         Ok(())
     }
-}
 
-/// Returns QEMU's name of the topmost layer after so many switches.
-fn node(switches: u64) -> String {
-    match switches {
-        0 => "disk".to_owned(),
-        switches => format!("disk{switches}"),
+    /// Returns QEMU's name of the topmost layer after so many switches.
+    fn node(&self, switches: u64) -> String {
+        match switches {
+            0 => self.first_node.to_owned(),
+            switches => format!("{}{switches}", self.first_node),
+        }
     }
 }
 

@@ -33,7 +33,9 @@ use super::{
 use crate::{
     acceleration::{Acceleration, AccelerationChoice},
     error::Error,
-    locate, processor, tsc,
+    locate, processor,
+    quotas::Quotas,
+    tsc,
 };
 
 /// The QEMU backend.
@@ -155,7 +157,8 @@ impl Backend for Qemu {
                 },
                 memory_mib: machine.memory_mib,
             },
-            disk: DiskFiles::open(&parts.disk).map_err(Error::host("open the VM's disk"))?,
+            disk: DiskFiles::open(&machine, &parts.disk)
+                .map_err(Error::host("open the VM's disk"))?,
             memory: match &parts.memory {
                 Memory::Shared(memory) => Some(
                     memory
@@ -169,6 +172,7 @@ impl Backend for Qemu {
 
         let vmm = confinement::vmm_program(program, &machine, &parts);
         let mut vmm = (self.readable.iter().fold(vmm, VmmProgram::readable))
+            .file_size(control.disk.quota.file_limit())
             .args(arguments::arguments(&machine, &parts))
             .stderr(vmm_stderr);
         let mut descriptors = vec![
@@ -185,6 +189,7 @@ impl Backend for Qemu {
             descriptors.push(memory.into());
         }
         let vmm = vmm.descriptors(descriptors).spawn()?;
+        control.disk.vmm = Some(vmm.killer());
         if let Some(saved) = machine.saved() {
             let restored = control.restore(saved, START_FD);
             restored.map_err(|error| with_messages(error, &stderr))?;
@@ -195,7 +200,13 @@ impl Backend for Qemu {
                 .console(helper.stderr)
                 .keep(helper.folder),
         };
-        let launched = launched.link(link.choice).disk(control.disk.top.clone());
+        let launched = (launched.link(link.choice))
+            .disk(control.disk.top.clone())
+            .layer_quota(control.disk.quota.clone())
+            .enforces(Quotas {
+                disk_rate: machine.quotas.disk_rate,
+                ..Quotas::new()
+            });
         let launched = launched.console(console).console(stderr);
         Ok(match link.device {
             // Seen with vhost-device-vsock 0.3: after a pause it stops passing bytes on.

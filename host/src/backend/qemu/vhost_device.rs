@@ -54,6 +54,8 @@ impl VhostDevice {
         let program = VmmProgram::new(&path, machine)
             .args(arguments(&vhost, &sockets.join(VSOCK)))
             .writable(sockets)
+            // It writes to sockets only.
+            .file_size(0)
             .uses_sockets()
             .stderr(device_stderr)
             .spawn()?;
