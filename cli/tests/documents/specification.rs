@@ -69,8 +69,7 @@ fn has_test(source: &str, name: &str) -> bool {
         .take_while(|line| line.starts_with("#["));
     let attributes: Vec<_> = attributes.collect();
     let is_test = |line: &&&str| line.starts_with("#[test]") || line.starts_with("#[tokio::test");
-    attributes.iter().any(is_test)
-        && !attributes.iter().any(|line| line.starts_with("#[ignore"))
+    attributes.iter().any(is_test) && !attributes.iter().any(|line| line.starts_with("#[ignore"))
 }
 
 #[test]
