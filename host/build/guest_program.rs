@@ -48,7 +48,7 @@ impl Program<'_> {
     pub(crate) fn build_package(&self, source: &Path) -> Result<PathBuf, Box<dyn Error>> {
         // A copy, because cargo writes a lock file. The configuration of the
         // program that vmcell is built for is found from here upwards.
-        let copy = PathBuf::from(env::var("OUT_DIR")?).join(self.package);
+        let copy = PathBuf::from(env::var("OUT_DIR")?).join(format!("{}-source", self.package));
         copy_tree(source, &copy)?;
         let manifest = copy.join("Cargo.toml");
         let text = fs::read_to_string(&manifest)?;

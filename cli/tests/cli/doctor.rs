@@ -179,7 +179,10 @@ fn a_cgroup_that_is_delegated_confines_too_and_is_removed() {
         cgroup
             .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
             .as_deref(),
-        Some("good confinement cgroup 3072 MiB of memory, 512 threads"),
+        Some(
+            "good confinement cgroup 3072 MiB of memory, 512 threads, processor time is not \
+             limited: /sys/fs/cgroup has no controller cpu for its children"
+        ),
         "{ended:?}"
     );
     assert!(
