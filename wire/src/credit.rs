@@ -89,6 +89,11 @@ impl ReceiveWindow {
         }
     }
 
+    /// Returns how many bytes the sender has credit for.
+    pub const fn free(&self) -> u32 {
+        self.expected
+    }
+
     /// Records that bytes arrived.
     ///
     /// # Errors

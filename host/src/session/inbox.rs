@@ -158,24 +158,29 @@ impl Inbox {
         }
     }
 
-    /// Adds bytes that were read from the link.
+    /// Adds bytes that were read from the link, up to the first one that the guest was not
+    /// allowed to send.
     pub(super) fn push(&mut self, bytes: &[u8]) -> Result<(), WireError> {
-        self.count_arrived(bytes.len())?;
-        self.buffer.extend_from_slice(bytes);
-        self.search(bytes.len());
-        Ok(())
+        let (allowed, violation) = self.count_arrived(bytes.len());
+        self.buffer.extend_from_slice(&bytes[..allowed]);
+        self.search(allowed);
+        violation
     }
 
-    /// Lets `read` write up to `max` bytes directly into the buffer.
+    /// Lets `read` write up to `max` bytes directly into the buffer, and keeps those that
+    /// [`push`](Self::push) would.
     pub(super) fn fill<E: From<WireError>>(
         &mut self,
         max: usize,
         read: impl FnOnce(&mut bytes::buf::Limit<&mut BytesMut>) -> Result<usize, E>,
     ) -> Result<usize, E> {
         self.buffer.reserve(max);
+        let held = self.buffer.len();
         let count = read(&mut bytes::BufMut::limit(&mut self.buffer, max))?;
-        self.count_arrived(count)?;
-        self.search(count);
+        let (allowed, violation) = self.count_arrived(count);
+        self.buffer.truncate(held + allowed);
+        self.search(allowed);
+        violation?;
         Ok(count)
     }
 
@@ -257,14 +262,25 @@ impl Inbox {
         })
     }
 
-    fn count_arrived(&mut self, count: usize) -> Result<(), WireError> {
+    /// Counts bytes that have arrived. Returns how many of them the guest was allowed to send,
+    /// which does not depend on how they were split.
+    fn count_arrived(&mut self, count: usize) -> (usize, Result<(), WireError>) {
         if self.ended && count > 0 {
-            return Err(WireError::Malformed);
+            return (0, Err(WireError::Malformed));
         }
-        let arrived = self.arrived.checked_add(count as u64);
-        self.arrived = arrived.ok_or(WireError::Malformed)?;
-        self.window
-            .arrived(u32::try_from(count).unwrap_or(u32::MAX))
+        let in_window = u64::from(self.window.free());
+        let to_last_offset = u64::MAX - self.arrived;
+        let (limit, violation) = match in_window <= to_last_offset {
+            true => (in_window, WireError::Overrun(self.channel)),
+            false => (to_last_offset, WireError::Malformed),
+        };
+        let allowed = u32::try_from(limit.min(count as u64)).unwrap_or(u32::MAX);
+        self.arrived += u64::from(allowed);
+        let counted = self.window.arrived(allowed);
+        match allowed as usize {
+            allowed if allowed < count => (allowed, Err(violation)),
+            allowed => (allowed, counted),
+        }
     }
 
     /// Looks for secrets in the last bytes, so many as have arrived now.
