@@ -3,11 +3,13 @@ use std::io;
 use crate::Digest;
 
 /// What is wrong with an image of a container.
+///
+/// Its texts name parts of the image, and replace control characters in these names by U+FFFD.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ImageProblem {
     /// It is not there, or is not what it is said to be.
-    #[error("{0}")]
+    #[error("{}", one_line(.0))]
     Source(String),
     /// Nothing has this tag.
     #[error("it has no image {tag:?}, but {}", list(.tags))]
@@ -32,7 +34,7 @@ pub enum ImageProblem {
         platforms: Vec<String>,
     },
     /// A document is not what the specification says.
-    #[error("its {document} is wrong: {reason}")]
+    #[error("its {document} is wrong: {}", one_line(.reason))]
     Document {
         /// Which one.
         document: &'static str,
@@ -48,7 +50,7 @@ pub enum ImageProblem {
         limit: u64,
     },
     /// A blob is missing.
-    #[error("its blob {0} is missing: fetch or export it again")]
+    #[error("its blob {} is missing: fetch or export it again", one_line(.0))]
     MissingBlob(String),
     /// A blob has other bytes.
     #[error("a blob has the digest sha256:{found} in place of sha256:{expected}: fetch it again")]
@@ -75,7 +77,7 @@ pub enum ImageProblem {
     #[error("it has a part of the unknown type {0:?}")]
     MediaType(String),
     /// A layer is no archive, or has something that cannot be in an image.
-    #[error("its layer {number} is wrong: {reason}")]
+    #[error("its layer {number} is wrong: {}", one_line(.reason))]
     Layer {
         /// Which one, from 1.
         number: usize,
@@ -83,7 +85,7 @@ pub enum ImageProblem {
         reason: String,
     },
     /// A registry does not give it.
-    #[error("{0}")]
+    #[error("{}", one_line(.0))]
     Registry(String),
     /// A layer is to be fetched from elsewhere.
     #[error("it has a layer that its vendor does not allow to distribute")]
@@ -93,8 +95,12 @@ pub enum ImageProblem {
 fn list(names: &[String]) -> String {
     match names {
         [] => "nothing".to_owned(),
-        names => names.join(", "),
+        names => one_line(&names.join(", ")),
     }
+}
+
+fn one_line(text: &str) -> String {
+    text.replace(char::is_control, "\u{fffd}")
 }
 
 impl ImageProblem {

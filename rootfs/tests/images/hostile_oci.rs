@@ -155,6 +155,44 @@ fn documents_are_checked_before_they_are_believed() {
     }
 }
 
+/// The texts of errors name what an image contains.
+#[test]
+fn names_in_an_image_cannot_change_a_terminal() {
+    let name = "a\u{1b}[2J\u{7f}\n";
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("archive");
+    let manifests = [
+        json!([{ "Config": name, "RepoTags": ["a:latest"], "Layers": ["layer"] }]),
+        json!([
+            { "Config": "c", "RepoTags": [format!("{name}:1")], "Layers": ["layer"] },
+            { "Config": "c", "RepoTags": [format!("{name}:2")], "Layers": ["layer"] },
+        ]),
+    ];
+    for manifest in manifests {
+        let manifest = manifest.to_string();
+        let size = manifest.len() as u64;
+        let mut archive = header(b"manifest.json", tar::EntryType::Regular, size);
+        archive.extend_from_slice(manifest.as_bytes());
+        archive.resize(archive.len().next_multiple_of(512), 0);
+        archive.extend_from_slice(&END);
+        fs::write(&file, archive).unwrap();
+        for tag in [None, Some("none".to_owned())] {
+            let source = ImageSource::DockerArchive {
+                file: file.clone(),
+                tag,
+            };
+            let error = OciImage::open(&source).unwrap_err().to_string();
+            assert!(!error.contains(char::is_control), "{error:?}");
+        }
+    }
+    let layout = Layout::new();
+    layout.image(&END, |manifest, _| {
+        manifest["layers"][0]["mediaType"] = name.into()
+    });
+    let error = layout.tree().unwrap_err().to_string();
+    assert!(!error.contains(char::is_control), "{error:?}");
+}
+
 #[test]
 fn large_documents_are_not_read() {
     let layout = Layout::new();
