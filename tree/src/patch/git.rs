@@ -255,6 +255,10 @@ fn diff_line_path(names: &[u8], levels: usize) -> Result<Option<PathBuf>, BadNam
 }
 
 fn path_if_equal(first: &[u8], second: &[u8], levels: usize) -> Result<Option<PathBuf>, BadName> {
-    let (first, second) = (stripped(first, levels)?, stripped(second, levels)?);
-    Ok((first == second).then_some(first))
+    match (stripped(first, levels), stripped(second, levels)) {
+        (Ok(first), Ok(second)) => Ok((first == second).then_some(first)),
+        (Err(bad), Err(_)) => Err(bad),
+        // Two names, or parts of names: the space in the middle may belong to one.
+        _ => Ok(None),
+    }
 }

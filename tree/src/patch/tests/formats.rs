@@ -56,6 +56,19 @@ fn a_mail_with_several_files_is_a_patch() {
     assert_eq!(hunk.old_lines(), LineRange { start: 1, count: 2 });
 }
 
+/// The two names stand between spaces, like those in the names.
+#[test]
+fn a_space_in_the_middle_of_the_names_may_belong_to_one_of_them() {
+    assert_summary(
+        "diff --git a/d b/ef --00377\ncopy from d\ncopy to ef --00377\n\
+         diff --git a/ab b/c xyzwv\nrename from ab\nrename to c xyzwv\n",
+        &[
+            (FilePatchKind::Copied, Some("d"), Some("ef --00377")),
+            (FilePatchKind::Renamed, Some("ab"), Some("c xyzwv")),
+        ],
+    );
+}
+
 #[test]
 fn renames_copies_modes_and_empty_files_need_no_hunks() {
     assert_summary(
