@@ -6,6 +6,8 @@ use tokio::runtime::{self, Handle};
 
 use super::{
     Workspace, WorkspaceState,
+    handle::RUNNING,
+    locked::Locked,
     record::{Record, RunRecord},
     specification::Specification,
 };
@@ -162,18 +164,33 @@ impl Workspace {
             {
                 return Ok(vm);
             }
-            // Somebody is about to start it, to pause it or to end it.
-            state = self.lock().await?.state();
+            // Somebody was about to start it, to pause it or to end it, or has died.
+            let mut locked = self.lock().await?;
+            if let Some(vm) = self.running_vm(&mut locked).await? {
+                return Ok(vm);
+            }
+            state = locked.state();
         }
         match (state, when_paused) {
-            (WorkspaceState::Running, _) => self.attach_vm().await,
             (WorkspaceState::Paused, WhenPaused::Start) => self.start().await,
-            (state, _) => Err(self.wrong_state(state, "running: start it first").into()),
+            (state, _) => Err(self.wrong_state(state, RUNNING).into()),
         }
     }
 
+    /// Returns its VM if it runs. If that has just ended, the workspace does not run any more.
+    pub(super) async fn running_vm(&self, locked: &mut Locked) -> Result<Option<Vm>, Error> {
+        if locked.state() != WorkspaceState::Running {
+            return Ok(None);
+        }
+        let vm = self.attached(&locked.record).await?;
+        if vm.is_none() {
+            locked.take_over().await?;
+        }
+        Ok(vm)
+    }
+
     /// Returns its VM, to which this handle stays attached. `None` if that has just ended.
-    pub(super) async fn attached(&self, record: &Record) -> Result<Option<Vm>, Error> {
+    async fn attached(&self, record: &Record) -> Result<Option<Vm>, Error> {
         let kept = self.attached_vm();
         if let Some(run) = &record.run
             && let Some(vm) = kept.get(run)

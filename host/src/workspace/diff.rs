@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{
-    Workspace, WorkspaceError, WorkspaceState, folder::Folder, locked::Locked, record::Record,
+    Workspace, WorkspaceError, folder::Folder, locked::Locked, record::Record,
     specification::WORKSPACE,
 };
 use crate::{
@@ -40,20 +40,19 @@ impl Workspace {
     /// # Cancel safety
     /// Cancel safe.
     pub async fn diff(&self, snapshot: &str) -> Result<Diff, Error> {
-        let locked = self.lock().await?;
-        let state = locked.state();
+        let mut locked = self.lock().await?;
+        let vm = self.running_vm(&mut locked).await?;
         let Some(layer) = locked.record.snapshot(snapshot).map(|it| it.layer) else {
             return Err(self.no_snapshot(snapshot));
         };
         let Locked { folder, record, .. } = &locked;
         let (before, now) = (folder.layer(layer), folder.layer(record.layers.top()));
         let options = disk_options(folder, record);
-        if state == WorkspaceState::Running {
+        if let Some(vm) = vm {
             let reading = on_thread("read the snapshot", move || manifest(&options, &before));
             let before = reading.await?;
             // Others may change it again: no layer is read any more.
             drop(locked);
-            let vm = self.attach_vm().await?;
             let options = ManifestOptions::new();
             return vm.files().diff(WORKSPACE, &before, options).await;
         }

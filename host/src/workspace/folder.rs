@@ -1,11 +1,12 @@
 use std::{
     ffi::OsString,
     fs::{self, DirBuilder, File},
-    io,
+    io, iter,
     ops::ControlFlow,
     os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
-    time::SystemTime,
+    thread,
+    time::{Duration, Instant, SystemTime},
 };
 
 use rustix::{fs::statvfs, process::geteuid};
@@ -19,7 +20,9 @@ use super::{
     secrets::KeptSecrets,
 };
 use crate::{
-    disk::image::{Format, Image, Layer, OpenOptions, create_child_of_size, merge_layers},
+    disk::image::{
+        Format, Image, ImageError, Layer, OpenOptions, create_child_of_size, merge_layers,
+    },
     error::Error,
     on_thread::on_thread,
     snapshot::{hide, remove_abandoned, remove_whole},
@@ -46,6 +49,10 @@ use crate::{
 pub(super) struct Folder {
     path: PathBuf,
 }
+
+/// How long to wait for the end of a VMM that was killed, and between two looks.
+const VMM_END_TIMEOUT: Duration = Duration::from_secs(10);
+const VMM_END_INTERVAL: Duration = Duration::from_millis(5);
 
 const RECORD: &str = "workspace.json";
 const KEEPER_LOG: &str = "keeper.log";
@@ -192,6 +199,22 @@ impl Folder {
             FileLock::wait(&path).map_err(Error::host("lock the workspace"))
         })
         .await
+    }
+
+    /// Waits until no VMM uses the disk. The kernel ends it with the program that ran it, but
+    /// a moment later if that was killed. Blocks.
+    pub(super) fn wait_for_vmm(&self, record: &Record) {
+        let started_at = Instant::now();
+        let is_in_use = |layer| {
+            let image = Image::open(self.layer(layer), self.open_options(record));
+            matches!(image, Err(ImageError::InUse { .. }))
+        };
+        // It may have gone on to the next layer.
+        let layers = iter::once(record.layers.top()).chain(record.next_top);
+        // There is no event: who waits for a lock of a file cannot stop waiting.
+        while layers.clone().any(is_in_use) && started_at.elapsed() < VMM_END_TIMEOUT {
+            thread::sleep(VMM_END_INTERVAL);
+        }
     }
 
     /// Writes down the name of a workspace that is being created, so that nobody else takes

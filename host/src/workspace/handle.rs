@@ -13,6 +13,9 @@ use super::{
 };
 use crate::{Vm, error::Error, on_thread::on_thread, snapshot::SnapshotOptions};
 
+/// What a request needs that a workspace does not run for.
+pub(super) const RUNNING: &str = "running: start it first";
+
 /// A workspace: see [`workspace`](crate::workspace).
 ///
 /// A handle does not keep the workspace running, and several programs can have one.
@@ -67,8 +70,7 @@ impl Workspace {
                     _ => {}
                 }
             }
-            locked.wait_for_owner().await?;
-            locked.folder.repair(&mut locked.record)?;
+            locked.take_over().await?;
         }
         if locked.state() == WorkspaceState::Running && locked.record.next_pause().is_some() {
             self.finish_pause(&mut locked).await?;
@@ -99,8 +101,7 @@ impl Workspace {
                     locked.write_if_possible();
                 }
                 None => {
-                    locked.wait_for_owner().await?;
-                    locked.folder.repair(&mut locked.record)?;
+                    locked.take_over().await?;
                 }
             }
             return Ok(());
@@ -125,10 +126,7 @@ impl Workspace {
                 locked.clear_next_pause();
                 Ok(())
             }
-            _ => {
-                locked.wait_for_owner().await?;
-                locked.folder.repair(&mut locked.record)
-            }
+            _ => locked.take_over().await,
         }
     }
 
@@ -191,12 +189,8 @@ impl Workspace {
     /// If the future is dropped, it may or may not run.
     pub async fn start(&self) -> Result<Vm, Error> {
         let mut locked = self.lock().await?;
-        if locked.state() == WorkspaceState::Running {
-            if let Some(vm) = self.attached(&locked.record).await? {
-                return Ok(vm);
-            }
-            locked.wait_for_owner().await?;
-            locked.folder.repair(&mut locked.record)?;
+        if let Some(vm) = self.running_vm(&mut locked).await? {
+            return Ok(vm);
         }
         self.workspaces.run(locked).await
     }
@@ -228,7 +222,7 @@ impl Workspace {
         match locked.state() {
             WorkspaceState::Paused => Ok(()),
             WorkspaceState::Running => self.pause_locked(locked, false).await,
-            state => Err(self.wrong_state(state, "running: start it first").into()),
+            state => Err(self.wrong_state(state, RUNNING).into()),
         }
     }
 
@@ -243,7 +237,9 @@ impl Workspace {
     }
 
     async fn pause_locked(&self, mut locked: Locked, is_automatic: bool) -> Result<(), Error> {
-        let vm = self.attach_vm().await?;
+        let Some(vm) = self.running_vm(&mut locked).await? else {
+            return Err(self.wrong_state(locked.state(), RUNNING).into());
+        };
         // Of an earlier attempt.
         locked.folder.remove_memory();
         let services = services::count(&locked.folder, &self.id)
@@ -265,8 +261,7 @@ impl Workspace {
             locked.clear_next_pause();
             return Err(error);
         }
-        locked.wait_for_owner().await?;
-        locked.folder.repair(&mut locked.record)
+        locked.take_over().await
     }
 
     /// Stops it, if it runs. Its disk, its snapshots and its history are kept. Processes of

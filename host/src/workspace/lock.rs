@@ -29,9 +29,12 @@ enum LockType {
 
 impl FileLock {
     /// Waits until nobody else has the lock. Returns `None` if the file was removed or
-    /// replaced meanwhile.
+    /// replaced meanwhile, or if its folder was removed.
     pub(super) fn wait(path: &Path) -> io::Result<Option<Self>> {
-        let file = open(path)?;
+        let file = match open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            opened => opened?,
+        };
         loop {
             match fcntl(&file, FcntlArg::F_OFD_SETLKW(&whole(LockType::Write))) {
                 Ok(_) => break,
@@ -140,6 +143,8 @@ mod tests {
     #[test]
     fn who_waits_for_a_file_that_is_removed_gets_nothing() {
         let folder = tempfile::tempdir().unwrap();
+        let absent = folder.path().join("absent/lock");
+        assert!(FileLock::wait(&absent).unwrap().is_none());
         let path = folder.path().join("lock");
         let lock = FileLock::try_take(&path).unwrap().unwrap();
         let waiting = {

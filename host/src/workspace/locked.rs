@@ -32,9 +32,6 @@ impl Locked {
     pub(super) async fn wait_for_changes(folder: Folder, id: &str) -> Result<FileLock, Error> {
         let not_found = WorkspaceError::NotFound { id: id.to_owned() };
         on_thread("lock the workspace", move || {
-            if !folder.path().is_dir() {
-                return Err(not_found.into());
-            }
             let lock = FileLock::wait(&folder.changes_lock());
             let lock = lock.map_err(Error::host("lock the workspace"))?;
             lock.ok_or(not_found.into())
@@ -49,6 +46,9 @@ impl Locked {
         let owner = FileLock::try_take(&folder.owner_lock());
         let owner = owner.map_err(Error::host("lock the workspace"))?;
         if owner.is_some() {
+            if record.run.is_some() {
+                folder.wait_for_vmm(&record);
+            }
             folder.repair(&mut record)?;
         }
         Ok(Self {
@@ -140,12 +140,25 @@ impl Locked {
         self.write_if_possible();
     }
 
-    /// Waits until the program that ran its VM has given the right back.
+    /// Waits until the program that ran its VM has given the right back, or has died.
     pub(super) async fn wait_for_owner(&mut self) -> Result<(), Error> {
         if self.owner.is_none() {
             self.owner = self.folder.wait_for_owner().await?;
+            let (folder, record) = (self.folder.clone(), self.record.clone());
+            on_thread("wait for the VMM", move || {
+                folder.wait_for_vmm(&record);
+                Ok(())
+            })
+            .await?;
         }
         Ok(())
+    }
+
+    /// Same as [`wait_for_owner`](Self::wait_for_owner), and finishes or undoes what that
+    /// program has left undone.
+    pub(super) async fn take_over(&mut self) -> Result<(), Error> {
+        self.wait_for_owner().await?;
+        self.folder.repair(&mut self.record)
     }
 
     /// Fails unless its disk is as its last VM has left it.

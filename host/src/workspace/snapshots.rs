@@ -29,7 +29,7 @@ impl Workspace {
     /// If the future is dropped, there may or may not be a snapshot.
     pub async fn snapshot(&self, name: &str) -> Result<WorkspaceSnapshot, Error> {
         check_name("snapshot", name)?;
-        let locked = self.lock().await?;
+        let mut locked = self.lock().await?;
         if locked.record.snapshot(name).is_some() {
             return Err(WorkspaceError::SnapshotTaken {
                 id: self.id().to_owned(),
@@ -37,12 +37,12 @@ impl Workspace {
             }
             .into());
         }
+        let vm = self.running_vm(&mut locked).await?;
         let mut locked = make_room(locked).await?;
         let below = locked.record.layers.top();
         let next = locked.record.layers.next();
-        let pause = match locked.state() {
-            WorkspaceState::Running => {
-                let vm = self.attach_vm().await?;
+        let pause = match (vm, locked.state()) {
+            (Some(vm), _) => {
                 // First, so that nothing is lost that is written to the new layer before
                 // the next record.
                 locked.record.next_top = Some(next);
@@ -63,16 +63,16 @@ impl Workspace {
                 locked.record.layers.start_above(below);
                 Some(pause)
             }
-            WorkspaceState::Stopped => {
+            (None, WorkspaceState::Paused) => {
+                // Its memory fits this layer only.
+                return Err(self
+                    .wrong_state(WorkspaceState::Paused, "running or stopped: start it first")
+                    .into());
+            }
+            (None, _) => {
                 locked.record.layers.start_above(below);
                 create_layer(&locked, next).await?;
                 None
-            }
-            // Its memory fits this layer only.
-            state @ WorkspaceState::Paused => {
-                return Err(self
-                    .wrong_state(state, "running or stopped: start it first")
-                    .into());
             }
         };
         let mut snapshot = SnapshotRecord::new(below);

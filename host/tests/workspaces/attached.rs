@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Returns the code of the error of a command.
-async fn failure(workspace: &Workspace) -> &'static str {
+pub(crate) async fn failure(workspace: &Workspace) -> &'static str {
     let failed = workspace.exec(Command::new("true")).await;
     failed.unwrap_err().code()
 }

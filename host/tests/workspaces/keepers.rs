@@ -11,7 +11,7 @@ use vmcell::{
     workspace::{BASELINE, Keeper, Workspace, WorkspaceState, Workspaces},
 };
 
-use crate::{Store, new, shell};
+use crate::{Store, attached::failure, new, shell};
 
 /// What the keeper of these tests runs: this program, with the name of this test.
 #[tokio::test]
@@ -115,6 +115,33 @@ async fn what_was_synced_is_there_after_the_keeper_was_killed() {
     assert!(info.stop_reason.unwrap().contains("unexpectedly"));
     workspace.start().await.unwrap();
     assert_eq!(shell(&workspace, "cat file").await, "synced\n");
+    workspace.delete().await.unwrap();
+    assert!(store.files().is_empty());
+}
+
+/// Its VMM ends a moment later, and uses the disk until then.
+#[tokio::test]
+async fn a_workspace_can_be_used_as_soon_as_its_keeper_was_killed() {
+    let store = Store::kept();
+    let workspace = store.workspaces.create(new()).await.unwrap();
+    shell(&workspace, "echo synced > file; sync").await;
+    for round in 0..4 {
+        let keeper = keeper_of(&workspace).await;
+        kill_process(keeper, Signal::KILL).unwrap();
+        ended(keeper).await;
+        match round {
+            0 => {}
+            1 => drop(workspace.diff(BASELINE).await.unwrap()),
+            2 => drop(workspace.snapshot("one").await.unwrap()),
+            // With a handle that knows nothing of the run before.
+            _ => {
+                let other = store.workspaces.get(workspace.id()).await.unwrap();
+                assert_eq!(failure(&other).await, "workspace-state");
+            }
+        }
+        workspace.start().await.unwrap();
+        assert_eq!(shell(&workspace, "cat file").await, "synced\n");
+    }
     workspace.delete().await.unwrap();
     assert!(store.files().is_empty());
 }
