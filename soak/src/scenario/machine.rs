@@ -67,6 +67,10 @@ pub(super) async fn use_vm(
         }
     };
     happened.with_context(|| format!("{interference:?}"))?;
+    if interference == Interference::Pause {
+        // The activities may have ended during a pause.
+        vm.resume().await?;
+    }
     for outcome in done {
         outcome?;
     }
