@@ -1,5 +1,7 @@
 //! Hostile output.
 
+use std::time::SystemTime;
+
 use vmcell::terminal::Status;
 
 use super::{TEST_TIMEOUT, open_command, open_shell, start_debian, wait_for_text};
@@ -55,10 +57,25 @@ async fn escape_sequences_can_neither_fill_the_memory_nor_type() {
     vm.kill().await.unwrap();
 }
 
+fn random_bytes(seed: u64, count: usize) -> Vec<u8> {
+    let mut state = seed;
+    let next = || {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (state >> 33) as u8
+    };
+    std::iter::repeat_with(next).take(count).collect()
+}
+
 #[tokio::test]
 async fn random_bytes_leave_a_terminal_that_works() {
     let vm = start_debian().await;
-    let script = "head -c 3000000 /dev/urandom; reset; echo over-$((1 + 1)); exec sh";
+    let seed = SystemTime::UNIX_EPOCH.elapsed().unwrap().subsec_nanos();
+    println!("the seed of the bytes is {seed}");
+    let bytes = random_bytes(seed.into(), 3_000_000);
+    vm.files().write("/tmp/random", bytes).await.unwrap();
+    let script = "cat /tmp/random; reset; echo over-$((1 + 1)); exec sh";
     let terminal = open_command(&vm, script).await;
     wait_for_text(&terminal, "over-2").await;
     // Clears replies to random queries from the command line.
