@@ -30,12 +30,10 @@ pub(crate) fn supervise(arguments: &Arguments) -> Result<bool> {
     vmcell_rootfs::recipe::base().cached()?;
     let folder = tempfile::Builder::new().prefix("soak").tempdir()?;
     let mut worker = Command::new(env::current_exe()?);
-    // What the allocator keeps, of an arena for each thread and of large buffers, would hide
-    // what the worker uses.
+    // Of the arenas of other threads, the allocator does not return the ends to the system.
     worker
         .env(FOLDER, folder.path())
-        .env("MALLOC_ARENA_MAX", "1")
-        .env("MALLOC_MMAP_THRESHOLD_", "65536");
+        .env("MALLOC_ARENA_MAX", "1");
     let user_cache = cache_folder()?;
     for (variable, name) in FOLDERS {
         let path = folder.path().join(name);
