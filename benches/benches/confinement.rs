@@ -4,9 +4,12 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use vmcell::{Confinement, Vm, VmBuilder, confinement::examine};
-use vmcell_benches::summary::{Bound, head, median, median_round, row};
+use vmcell_benches::{
+    exec_time::exec_time,
+    summary::{Bound, head, median_round, row},
+};
 
 const BOOTS: usize = 11;
 const STARTS: usize = 41;
@@ -58,7 +61,10 @@ async fn running() -> Result<()> {
     let free = builder(Confinement::Off)?.start().await?;
     let (mut execs, mut floods) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
-        execs.push((exec(&confined).await?, exec(&free).await?));
+        execs.push((
+            exec_time(&confined, EXECS).await?,
+            exec_time(&free, EXECS).await?,
+        ));
         floods.push((flood(&confined).await?, flood(&free).await?));
     }
     compare("p50 of `exec` of /bin/true", execs);
@@ -66,16 +72,6 @@ async fn running() -> Result<()> {
     confined.kill().await?;
     free.kill().await?;
     Ok(())
-}
-
-async fn exec(vm: &Vm) -> Result<Duration> {
-    let mut times = Vec::new();
-    for _ in 0..EXECS {
-        let begun = Instant::now();
-        ensure!(vm.exec(["/bin/true"]).await?.success());
-        times.push(begun.elapsed());
-    }
-    Ok(median(times))
 }
 
 async fn flood(vm: &Vm) -> Result<Duration> {

@@ -12,6 +12,7 @@ use tokio::runtime::Runtime;
 use vmcell::{Command, ExecEvent, Vm};
 use vmcell_benches::{
     baseline::{Baseline, FLOOD_BYTES, Machine, guest_program},
+    exec_time::exec_time,
     summary::{Bound, head, median, median_round, row},
 };
 
@@ -78,7 +79,10 @@ fn exec(runtime: &Runtime, image: &Path, machine: &Machine) -> Result<()> {
             .await?;
         let mut rounds = Vec::new();
         for _ in 0..ROUNDS {
-            rounds.push((exec_time(&vm).await?, round_trip + spawn_time(&vm).await?));
+            rounds.push((
+                exec_time(&vm, EXECS).await?,
+                round_trip + spawn_time(&vm).await?,
+            ));
         }
         vm.kill().await?;
         anyhow::Ok(rounds)
@@ -97,16 +101,6 @@ fn exec(runtime: &Runtime, image: &Path, machine: &Machine) -> Result<()> {
         Bound::AtMost(1.3),
     );
     Ok(())
-}
-
-async fn exec_time(vm: &Vm) -> Result<Duration> {
-    let mut times = Vec::new();
-    for _ in 0..EXECS {
-        let begun = Instant::now();
-        ensure!(vm.exec(["/bin/true"]).await?.success());
-        times.push(begun.elapsed());
-    }
-    Ok(median(times))
 }
 
 /// Returns the median time of fork, exec and wait of `/bin/true`, measured in the

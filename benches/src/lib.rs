@@ -3,6 +3,7 @@
 pub mod bare_restore;
 pub mod baseline;
 pub mod concurrent_streams;
+pub mod exec_time;
 pub mod in_guest;
 pub mod memory;
 pub mod socket_pair;

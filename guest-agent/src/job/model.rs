@@ -101,6 +101,13 @@ fn echo(io: &mut JobIo) -> JobResult<()> {
     }
 }
 
+fn echo_one_job(io: &mut JobIo) {
+    io.next_job();
+    take_request(io);
+    assert!(echo(io).is_ok());
+    io.finish(&Outcome::Done);
+}
+
 fn assert_done(handle: &WorkerHandle) {
     handle.with_outcome(|outcome| assert_eq!(*outcome, Outcome::Done));
 }
@@ -119,12 +126,7 @@ fn input_that_comes_in_pieces_is_read_and_its_end_is_noticed() {
             assert_eq!(take_output(handle), b"abcde");
             assert_done(handle);
         },
-        |io| {
-            io.next_job();
-            take_request(io);
-            assert!(echo(io).is_ok());
-            io.finish(&Outcome::Done);
-        },
+        echo_one_job,
     );
 }
 
@@ -163,12 +165,7 @@ fn more_input_than_fits_is_read_as_far_as_there_is_room() {
             handle.notify();
             assert_eq!(take_output(handle), b"0123456789abcdefghijklmn");
         },
-        |io| {
-            io.next_job();
-            take_request(io);
-            assert!(echo(io).is_ok());
-            io.finish(&Outcome::Done);
-        },
+        echo_one_job,
     );
 }
 
@@ -197,10 +194,7 @@ fn a_job_that_waits_is_cancelled_and_the_next_one_begins() {
                 assert!(echo(io).is_err(), "its input has no end");
             }
             io.finish(&Outcome::Done);
-            io.next_job();
-            take_request(io);
-            assert!(echo(io).is_ok());
-            io.finish(&Outcome::Done);
+            echo_one_job(io);
         },
     );
 }

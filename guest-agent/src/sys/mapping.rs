@@ -13,23 +13,21 @@ pub(crate) struct Mapping {
     length: usize,
 }
 
+/// Maps new memory of this length, which can be read and written.
+pub(super) fn map_zeroes(length: usize, flags: MapFlags) -> Result<NonNull<u8>, Errno> {
+    let anywhere = core::ptr::null_mut();
+    let access = ProtFlags::READ | ProtFlags::WRITE;
+    // SAFETY: a new mapping at an address of the kernel's choice disturbs nothing.
+    let start = unsafe { mmap_anonymous(anywhere, length, access, flags) }?;
+    NonNull::new(start.cast()).ok_or(Errno::NOMEM)
+}
+
 impl Mapping {
     pub(crate) fn new(length: usize) -> Result<Self, Errno> {
-        let anywhere = core::ptr::null_mut();
-        // SAFETY: a new private mapping at an address of the kernel's choice
-        // disturbs nothing.
-        let start = unsafe {
-            mmap_anonymous(
-                anywhere,
-                length,
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::PRIVATE,
-            )
-        }?;
+        let start = map_zeroes(length, MapFlags::PRIVATE)?;
         // SAFETY: it is what was mapped, and a fork uses none of it. Without
         // the advice forks only become larger.
-        let _ = unsafe { madvise(start, length, Advice::LinuxDontFork) };
-        let start = NonNull::new(start.cast()).ok_or(Errno::NOMEM)?;
+        let _ = unsafe { madvise(start.as_ptr().cast(), length, Advice::LinuxDontFork) };
         Ok(Self { start, length })
     }
 

@@ -2,10 +2,10 @@ use core::{ffi::c_void, ptr::NonNull};
 
 use rustix::{
     io::Errno,
-    mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap},
+    mm::{Advice, MapFlags, madvise, munmap},
 };
 
-use super::shared::Header;
+use super::{mapping::map_zeroes, shared::Header};
 
 /// The memory of a [`SharedRing`](super::SharedRing), which is shared across fork: a header,
 /// and bytes that are used in a circle.
@@ -21,18 +21,7 @@ impl SharedMemory {
     /// `capacity` is a multiple of the page size.
     pub(super) fn new(capacity: usize) -> Result<Self, Errno> {
         let length = capacity.checked_add(PAGE).ok_or(Errno::NOMEM)?;
-        let anywhere = core::ptr::null_mut();
-        // SAFETY: a new mapping at an address of the kernel's choice disturbs
-        // nothing.
-        let start = unsafe {
-            mmap_anonymous(
-                anywhere,
-                length,
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::SHARED,
-            )
-        }?;
-        let start = NonNull::new(start.cast()).ok_or(Errno::NOMEM)?;
+        let start = map_zeroes(length, MapFlags::SHARED)?;
         Ok(Self { start, capacity })
     }
 

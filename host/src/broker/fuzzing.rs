@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex},
+    io::{AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, DuplexStream, duplex},
     runtime,
     time::timeout,
 };
@@ -82,19 +82,22 @@ fn host() -> (Arc<BrokeredHost>, [BrokeredSecret; 3]) {
     (Arc::new(host), secrets)
 }
 
+/// Sends everything in pieces, and then ends it.
+async fn write_all(writer: &mut (impl AsyncWrite + Unpin), bytes: &[u8], piece: usize) {
+    for piece in bytes.chunks(piece.max(1)) {
+        if writer.write_all(piece).await.is_err() {
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
+    let _ = writer.shutdown().await;
+}
+
 /// Sends everything, and returns all that comes back.
 async fn speak(mut socket: DuplexStream, bytes: &[u8], piece: usize) -> Vec<u8> {
     let mut received = Vec::new();
     let (mut reader, mut writer) = tokio::io::split(&mut socket);
-    let writing = async {
-        for piece in bytes.chunks(piece.max(1)) {
-            if writer.write_all(piece).await.is_err() {
-                break;
-            }
-            tokio::task::yield_now().await;
-        }
-        let _ = writer.shutdown().await;
-    };
+    let writing = write_all(&mut writer, bytes, piece);
     let (_, _) = tokio::join!(writing, reader.read_to_end(&mut received));
     received
 }
@@ -110,15 +113,7 @@ async fn answer_once(mut socket: DuplexStream, answer: &[u8], piece: usize) -> V
         }
     }
     let (mut reader, mut writer) = tokio::io::split(socket);
-    let writing = async {
-        for piece in answer.chunks(piece.max(1)) {
-            if writer.write_all(piece).await.is_err() {
-                break;
-            }
-            tokio::task::yield_now().await;
-        }
-        let _ = writer.shutdown().await;
-    };
+    let writing = write_all(&mut writer, answer, piece);
     let (_, _) = tokio::join!(writing, reader.read_to_end(&mut received));
     received
 }

@@ -1,7 +1,10 @@
 //! What the fuzz target `session` reaches: a session, with a guest that the target plays.
 
+mod guest;
+mod report;
+mod requests;
+
 use std::{
-    collections::HashMap,
     future::poll_fn,
     task::{Context, Poll, Waker},
     time::Duration,
@@ -12,18 +15,16 @@ use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::UnixStream,
     runtime::{self, Runtime},
-    task::yield_now,
     time::timeout,
 };
-use vmcell_wire::{
-    Attach, CgroupLimits, Channel, Decoder, Hello, Item, Outcome, PackedStrings, Peer, Position,
-    ProcessMode, Request, Rlimits, Selector, Start, Stdin, StreamId, encode,
-    files::{FileOperation, FileRequest},
-    reset::{RESET_PART, ResetKey, Scanned, Scanner},
-    service::{LogStart, ReadLog, ServiceRequest},
-};
+use vmcell_wire::{Channel, Request, StreamId};
 
-use super::{Link, LinkError, Session, Stream, StreamEvent, WINDOW};
+pub use self::report::StreamReport;
+use self::{
+    guest::{BOOT_ID, Guest, hello, key},
+    requests::numbered,
+};
+use super::{Link, Session, Stream};
 
 /// A session whose guest sends whatever it is told to.
 pub struct GuestSession {
@@ -35,27 +36,6 @@ pub struct GuestSession {
     piece: usize,
     is_serial: bool,
     window: u32,
-}
-
-/// What the user of a stream has got.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct StreamReport {
-    /// Standard output.
-    pub stdout: Vec<u8>,
-    /// Standard error.
-    pub stderr: Vec<u8>,
-    /// All other events.
-    pub events: Vec<String>,
-    /// How it ended.
-    pub end: Option<String>,
-    /// How many bytes standard output has according to its exit.
-    pub exit_bytes: Option<u64>,
-    /// How many bytes of standard output were missing.
-    pub missing: u64,
-    /// The offset of the first byte of standard output.
-    pub start: u64,
-    /// How many bytes the host accepted for its input.
-    pub written: u64,
 }
 
 /// What is left when the guest has closed its end of the link.
@@ -77,18 +57,6 @@ struct OpenStream {
     stream: Option<Stream>,
     report: StreamReport,
 }
-
-struct Guest {
-    link: UnixStream,
-    decoder: Decoder,
-    unread: Vec<u8>,
-    /// Decodes what this guest sends.
-    own: Decoder,
-    sent: HashMap<(StreamId, Channel), Vec<u8>>,
-    was_reset: bool,
-}
-
-const BOOT_ID: [u8; 16] = [7; 16];
 
 /// Nobody waits for as long.
 const TIMEOUT: Duration = Duration::from_secs(8);
@@ -189,59 +157,43 @@ impl GuestSession {
 
     /// Reads up to this many events of a stream, as far as they are there.
     pub fn read(&mut self, index: usize, count: usize) {
-        let _guard = self.runtime.enter();
-        let Some(OpenStream {
-            stream: Some(stream),
-            report,
-            ..
-        }) = self.streams.get_mut(index)
-        else {
-            return;
-        };
-        for _ in 0..count {
+        self.with_stream(index, |stream, report| {
             let mut context = Context::from_waker(Waker::noop());
-            let Poll::Ready(event) = stream.poll_next(&mut context) else {
-                break;
-            };
-            if report.add(event) {
-                break;
+            for _ in 0..count {
+                let Poll::Ready(event) = stream.poll_next(&mut context) else {
+                    break;
+                };
+                if report.add(event) {
+                    break;
+                }
             }
-        }
-        self.settle();
+        });
     }
 
     /// Writes to the input of a stream, as much as it accepts of so many bytes.
     pub fn write(&mut self, index: usize, count: usize) {
-        let _guard = self.runtime.enter();
-        let Some(OpenStream {
-            stream: Some(stream),
-            report,
-            ..
-        }) = self.streams.get_mut(index)
-        else {
-            return;
-        };
-        let mut bytes = Bytes::from(vec![b'i'; count]);
-        let input = stream.input();
-        let mut context = Context::from_waker(Waker::noop());
-        while !bytes.is_empty() {
-            let before = bytes.len();
-            match input.poll_write(&mut context, &mut bytes) {
-                Poll::Ready(true) => report.written += (before - bytes.len()) as u64,
-                Poll::Ready(false) | Poll::Pending => break,
+        self.with_stream(index, |stream, report| {
+            let mut bytes = Bytes::from(vec![b'i'; count]);
+            let input = stream.input();
+            let mut context = Context::from_waker(Waker::noop());
+            while !bytes.is_empty() {
+                let before = bytes.len();
+                match input.poll_write(&mut context, &mut bytes) {
+                    Poll::Ready(true) => report.written += (before - bytes.len()) as u64,
+                    Poll::Ready(false) | Poll::Pending => break,
+                }
             }
-        }
-        self.settle();
+        });
     }
 
     /// Ends the input of a stream.
     pub fn end_input(&mut self, index: usize) {
-        self.with_stream(index, |stream| stream.input().end());
+        self.with_stream(index, |stream, _| stream.input().end());
     }
 
     /// Cancels a stream.
     pub fn cancel(&mut self, index: usize) {
-        self.with_stream(index, Stream::cancel);
+        self.with_stream(index, |stream, _| stream.cancel());
     }
 
     /// Drops a stream.
@@ -361,15 +313,17 @@ impl GuestSession {
             .sum()
     }
 
-    fn with_stream(&mut self, index: usize, act: impl FnOnce(&Stream)) {
+    fn with_stream(&mut self, index: usize, act: impl FnOnce(&mut Stream, &mut StreamReport)) {
         let _guard = self.runtime.enter();
-        if let Some(OpenStream {
+        let Some(OpenStream {
             stream: Some(stream),
+            report,
             ..
-        }) = self.streams.get(index)
-        {
-            act(stream);
-        }
+        }) = self.streams.get_mut(index)
+        else {
+            return;
+        };
+        act(stream, report);
         self.settle();
     }
 
@@ -404,153 +358,6 @@ impl GuestSession {
     }
 }
 
-impl StreamReport {
-    /// Adds an event. Returns whether it was the last one.
-    fn add(&mut self, event: Result<StreamEvent, LinkError>) -> bool {
-        match event {
-            Ok(StreamEvent::Data(Channel::Stderr, bytes)) => self.stderr.extend(&bytes),
-            Ok(StreamEvent::Data(_, bytes)) => self.stdout.extend(&bytes),
-            Ok(StreamEvent::Gap(channel, bytes)) => {
-                let (name, at) = match channel {
-                    Channel::Stderr => ("stderr", self.stderr.len()),
-                    _ => {
-                        self.missing = self.missing.saturating_add(bytes);
-                        ("stdout", self.stdout.len())
-                    }
-                };
-                self.events
-                    .push(format!("{bytes} bytes of {name} are missing at {at}"));
-            }
-            Ok(StreamEvent::Closed(closing)) => {
-                if let Outcome::Exited(exit) = closing.outcome() {
-                    self.exit_bytes = Some(exit.stdout_bytes);
-                }
-                self.end = Some(format!("{:?}", closing.outcome()));
-                return true;
-            }
-            Err(error) => {
-                self.end = Some(error.to_string());
-                return true;
-            }
-            Ok(event) => {
-                if let StreamEvent::Attached(attached) = &event {
-                    self.start = attached.stdout;
-                }
-                let text = match &event {
-                    StreamEvent::Listed(entry) => format!("{:?}", entry.event()),
-                    event => format!("{event:?}"),
-                };
-                self.events.push(text);
-            }
-        }
-        false
-    }
-}
-
-impl Guest {
-    fn new(link: UnixStream) -> Self {
-        Self {
-            link,
-            decoder: Decoder::new(Peer::Host),
-            unread: Vec::new(),
-            own: Decoder::new(Peer::Guest),
-            sent: HashMap::new(),
-            was_reset: false,
-        }
-    }
-
-    /// Sends bytes in pieces, unless the host has closed its end.
-    async fn write(&mut self, bytes: &[u8], piece: usize) {
-        self.remember(bytes);
-        for piece in bytes.chunks(piece.max(1)) {
-            if self.link.write_all(piece).await.is_err() {
-                return;
-            }
-            yield_now().await;
-        }
-    }
-
-    /// Remembers the data of outputs.
-    fn remember(&mut self, bytes: &[u8]) {
-        let mut input = bytes;
-        while let Ok(Some(item)) = self.own.decode(&mut input) {
-            if let Item::Data {
-                stream,
-                channel,
-                bytes,
-            } = item
-            {
-                self.sent
-                    .entry((stream, channel))
-                    .or_default()
-                    .extend(bytes);
-            }
-        }
-    }
-
-    /// Waits for a ping, and answers it. All that comes before must be what a host may send.
-    async fn answer_ping(&mut self, ping: StreamId) {
-        loop {
-            let mut input = &self.unread[..];
-            let mut is_there = false;
-            while let Some(item) = self.decoder.decode(&mut input).expect("a host sends it") {
-                is_there |=
-                    matches!(item, Item::Open { stream, request: Request::Ping } if stream == ping);
-                assert!(!matches!(item, Item::OpenUnknown { .. }), "{item:?}");
-            }
-            self.unread.clear();
-            if is_there {
-                let mut pong = Vec::new();
-                encode::close(&mut pong, ping, &Outcome::Pong).expect("it is small");
-                self.write(&pong, pong.len()).await;
-                return;
-            }
-            if self.link.read_buf(&mut self.unread).await.unwrap_or(0) == 0 {
-                std::future::pending::<()>().await;
-            }
-        }
-    }
-
-    /// Waits for a reset, and answers it.
-    async fn answer_reset(&mut self, window: u32) {
-        let mut scanner = Scanner::new(key().to_bytes());
-        self.unread.clear();
-        let rest = loop {
-            if self.link.read_buf(&mut self.unread).await.unwrap_or(0) == 0 {
-                return std::future::pending().await;
-            }
-            let unread = std::mem::take(&mut self.unread);
-            let mut input = &unread[..];
-            let mut is_found = false;
-            loop {
-                match scanner.scan(&mut input) {
-                    Scanned::Other(_) => {}
-                    Scanned::Nothing => break,
-                    Scanned::Mark => {
-                        is_found = true;
-                        break;
-                    }
-                }
-            }
-            if is_found {
-                break input.to_vec();
-            }
-        };
-        self.unread = rest;
-        while self.unread.len() < RESET_PART {
-            if self.link.read_buf(&mut self.unread).await.unwrap_or(0) == 0 {
-                return std::future::pending().await;
-            }
-        }
-        let nonce: Vec<u8> = self.unread.drain(..RESET_PART).collect();
-        self.decoder = Decoder::new(Peer::Host);
-        self.own = Decoder::new(Peer::Guest);
-        self.was_reset = true;
-        let answer = [&nonce[..], &hello(window)].concat();
-        let _ = self.link.write_all(&answer).await;
-    }
-}
-
 fn new_runtime() -> Runtime {
     let runtime = runtime::Builder::new_current_thread().enable_all().build();
     runtime.expect("a runtime can be made")
@@ -560,70 +367,4 @@ fn new_runtime() -> Runtime {
 async fn failed(session: &Session) {
     let mut error = session.link_error();
     let _ = error.wait_for(Option::is_some).await;
-}
-
-fn key() -> ResetKey {
-    ResetKey::new(*b"0123456789abcdef")
-}
-
-fn hello(window: u32) -> Vec<u8> {
-    let mut frame = Vec::new();
-    let hello = Hello::new("a guest that is fuzzed", window, BOOT_ID);
-    encode::hello(&mut frame, &hello).expect("it is small");
-    frame
-}
-
-/// Returns a request of each kind that has a state machine of its own.
-fn numbered(number: u8) -> Request<'static> {
-    let from_the_start = Position {
-        offset: 0,
-        window: WINDOW,
-    };
-    match number % 9 {
-        0 => Request::Start(Start {
-            ticket: 4711,
-            tag: "",
-            argv: PackedStrings::default(),
-            env: PackedStrings::default(),
-            default_env: true,
-            cwd: b"",
-            make_cwd: false,
-            user: "",
-            umask: None,
-            nice: 0,
-            rlimits: Rlimits::default(),
-            stdin: Stdin::Stream,
-            mode: ProcessMode::Foreground,
-            timeout_ms: 0,
-            keep: 0,
-            limits: CgroupLimits::default(),
-        }),
-        1 => Request::Attach(Attach {
-            process: Selector::Pid(9),
-            stdout: Some(from_the_start),
-            stderr: Some(from_the_start),
-            stdin: true,
-        }),
-        2 => Request::List { after: 0 },
-        3 => Request::Service(ServiceRequest::ReadLog(ReadLog {
-            name: "web",
-            from: LogStart::Lines(10),
-            follow: true,
-            window: WINDOW,
-        })),
-        4 => Request::Dial { port: 80 },
-        5 => Request::Files(FileRequest {
-            root: b"/",
-            operation: FileOperation::Read {
-                path: b"a",
-                offset: 0,
-                length: 1 << 40,
-            },
-        }),
-        6 => Request::Service(ServiceRequest::List { after: "" }),
-        7 => Request::Forget {
-            process: Selector::Pid(9),
-        },
-        _ => Request::ListTrees { after: 0 },
-    }
 }
