@@ -160,9 +160,9 @@ impl Workspace {
     ) -> Result<Vm, Error> {
         if state == WorkspaceState::Running {
             if !record.is_about_to_end()
-                && let Some(vm) = self.attached(record).await?
+                && let Some(vm) = self.attach().await?
             {
-                return Ok(vm);
+                return Ok(self.keep_attached(record, vm));
             }
             // Somebody was about to start it, to pause it or to end it, or has died.
             let mut locked = self.lock().await?;
@@ -182,25 +182,24 @@ impl Workspace {
         if locked.state() != WorkspaceState::Running {
             return Ok(None);
         }
-        let vm = self.attached(&locked.record).await?;
-        if vm.is_none() {
+        // The owner knows first: this handle may not have noticed the end of its VM.
+        let Some(vm) = self.attach().await? else {
             locked.take_over().await?;
-        }
-        Ok(vm)
+            return Ok(None);
+        };
+        Ok(Some(self.keep_attached(&locked.record, vm)))
     }
 
-    /// Returns its VM, to which this handle stays attached. `None` if that has just ended.
-    async fn attached(&self, record: &Record) -> Result<Option<Vm>, Error> {
+    /// Returns the VM to which this handle is attached already, because it may have ports, or
+    /// else stays attached to this one.
+    fn keep_attached(&self, record: &Record, vm: Vm) -> Vm {
         let kept = self.attached_vm();
-        if let Some(run) = &record.run
-            && let Some(vm) = kept.get(run)
-        {
-            return Ok(Some(vm));
-        }
-        let vm = self.attach().await?;
-        if let (Some(run), Some(vm)) = (&record.run, &vm) {
-            kept.put(run, vm);
-        }
-        Ok(vm)
+        let Some(run) = &record.run else {
+            return vm;
+        };
+        kept.get(run).unwrap_or_else(|| {
+            kept.put(run, &vm);
+            vm
+        })
     }
 }

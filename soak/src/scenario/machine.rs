@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
 use futures_util::future::join_all;
-use vmcell::{End, EndKind, Vm, VmState};
+use vmcell::{End, EndKind, Vm};
 
 use crate::{
     activity::Activity, arguments::Kind, interference::Interference, random::Random, setup::Setup,
@@ -113,12 +113,4 @@ pub(super) async fn end(vm: Vm, interference: Interference, random: &mut Random)
         _ => drop(vm),
     }
     Ok(())
-}
-
-/// Checks that a VM has ended, for those whose handle is still there.
-pub(super) fn is_running(vm: &Vm) -> Result<()> {
-    match vm.state() {
-        VmState::Running => Ok(()),
-        state => bail!("it is {state:?}"),
-    }
 }
