@@ -21,6 +21,7 @@ mod random;
 mod round;
 mod scenario;
 mod setup;
+mod step;
 mod supervisor;
 mod worker;
 

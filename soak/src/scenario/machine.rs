@@ -8,6 +8,7 @@ use vmcell::{End, EndKind, Vm};
 
 use crate::{
     activity::Activity, arguments::Kind, interference::Interference, random::Random, setup::Setup,
+    step::Step,
 };
 
 /// The longest time after which an activity is dropped, if it is.
@@ -37,6 +38,7 @@ pub(super) async fn use_vm(
     random: &mut Random,
 ) -> Result<()> {
     let mut own = random.fork();
+    let _step = Step::begin(format_args!("the use of {}", vm.id()));
     let activities = (0..random.below(4) + 1).map(|_| {
         let mut random = random.fork();
         let activity = Activity::choose(&mut random);
@@ -44,6 +46,10 @@ pub(super) async fn use_vm(
             .one_in(6)
             .then(|| random.time_below(LONGEST_ACTIVITY));
         async move {
+            let _step = Step::begin(format_args!(
+                "{activity:?} on {} with {interference:?}, dropped after {dropped_after:?}",
+                vm.id()
+            ));
             let running = activity.run(vm, kind, &mut random);
             let done = match dropped_after {
                 Some(time) => tokio::time::timeout(time, running).await.unwrap_or(Ok(())),
@@ -79,6 +85,10 @@ pub(super) async fn use_vm(
 
 /// Ends a VM, and checks how it says that it has ended.
 pub(super) async fn end(vm: Vm, interference: Interference, random: &mut Random) -> Result<()> {
+    let _step = Step::begin(format_args!(
+        "the end of {} after {interference:?}",
+        vm.id()
+    ));
     if interference.ends_vm() {
         // It may not have happened yet.
         let _ = vm.kill().await;

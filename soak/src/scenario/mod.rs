@@ -7,11 +7,11 @@ pub(crate) mod program;
 mod templates;
 mod workspaces;
 
-use std::time::Duration;
+use std::{pin::pin, time::Duration};
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::{arguments::Kind, random::Random, setup::Setup};
+use crate::{arguments::Kind, random::Random, setup::Setup, step};
 
 pub(crate) use self::templates::prepare as prepare_template;
 
@@ -62,9 +62,11 @@ impl Scenario {
                 Self::Workspace => workspaces::live_through(setup, random).await,
             }
         };
-        match tokio::time::timeout(SCENARIO_TIMEOUT, run).await {
+        let mut run = pin!(run);
+        match tokio::time::timeout(SCENARIO_TIMEOUT, run.as_mut()).await {
             Ok(done) => done.with_context(|| format!("scenario {self:?}")),
-            Err(_) => bail!("scenario {self:?} hangs"),
+            // While it is not dropped, nor what it does.
+            Err(_) => bail!("scenario {self:?} hangs: {}", step::running()),
         }
     }
 }

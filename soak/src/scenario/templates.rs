@@ -5,7 +5,7 @@ use futures_util::future::try_join_all;
 use vmcell::Template;
 
 use super::machine;
-use crate::{interference::Interference, random::Random, setup::Setup};
+use crate::{interference::Interference, random::Random, setup::Setup, step::Step};
 
 /// What its preparation writes, and each of its VMs has.
 const TEXT: &str = "prepared";
@@ -30,9 +30,11 @@ pub(super) async fn start_many(setup: &Setup, random: &mut Random) -> Result<()>
         let template = &template;
         async move {
             let id = setup.id(&random.name());
+            let starting = Step::begin(format_args!("the start of {id}"));
             let vm = template
                 .start_with(|builder| builder.id(id.clone()))
                 .await?;
+            drop(starting);
             for file in ["/root/text", "/dev/shm/text"] {
                 let found = vm.files().read(file).await?;
                 ensure!(found == TEXT.as_bytes(), "{file} is another one: {found:?}");
