@@ -23,6 +23,7 @@ mod scenario;
 mod setup;
 mod step;
 mod supervisor;
+mod sys;
 mod worker;
 
 use std::process::ExitCode;

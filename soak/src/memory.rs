@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use crate::sys::return_freed_memory;
+
 /// So many rounds say nothing yet.
 const FEWEST_ROUNDS: usize = 80;
 
@@ -16,7 +18,7 @@ pub(crate) struct MemoryLog(Vec<u64>);
 impl MemoryLog {
     /// Adds what it uses now, in KiB.
     pub(crate) fn add(&mut self) -> u64 {
-        return_freed();
+        return_freed_memory();
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
         let line = status
             .lines()
@@ -49,14 +51,6 @@ impl MemoryLog {
             false => Ok(()),
         }
     }
-}
-
-/// Returns what was freed to the system, so that it is not taken for a leak: the allocator
-/// keeps all that lies below anything in use.
-#[expect(unsafe_code)]
-fn return_freed() {
-    // SAFETY: it touches only what was freed, and locks what it touches.
-    unsafe { libc::malloc_trim(0) };
 }
 
 fn median(values: &[u64]) -> u64 {

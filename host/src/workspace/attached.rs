@@ -6,7 +6,7 @@ use tokio::runtime::{self, Handle};
 
 use super::{
     Workspace, WorkspaceState,
-    handle::RUNNING,
+    handle::MUST_RUN,
     locked::Locked,
     record::{Record, RunRecord},
     specification::Specification,
@@ -173,7 +173,7 @@ impl Workspace {
         }
         match (state, when_paused) {
             (WorkspaceState::Paused, WhenPaused::Start) => self.start().await,
-            (state, _) => Err(self.wrong_state(state, RUNNING).into()),
+            (state, _) => Err(self.wrong_state(state, MUST_RUN).into()),
         }
     }
 

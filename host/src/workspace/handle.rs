@@ -13,8 +13,8 @@ use super::{
 };
 use crate::{Vm, error::Error, on_thread::on_thread, snapshot::SnapshotOptions};
 
-/// What a request needs that a workspace does not run for.
-pub(super) const RUNNING: &str = "running: start it first";
+/// The state that a request needs, for [`WorkspaceError::State`].
+pub(super) const MUST_RUN: &str = "running: start it first";
 
 /// A workspace: see [`workspace`](crate::workspace).
 ///
@@ -222,7 +222,7 @@ impl Workspace {
         match locked.state() {
             WorkspaceState::Paused => Ok(()),
             WorkspaceState::Running => self.pause_locked(locked, false).await,
-            state => Err(self.wrong_state(state, RUNNING).into()),
+            state => Err(self.wrong_state(state, MUST_RUN).into()),
         }
     }
 
@@ -238,7 +238,7 @@ impl Workspace {
 
     async fn pause_locked(&self, mut locked: Locked, is_automatic: bool) -> Result<(), Error> {
         let Some(vm) = self.running_vm(&mut locked).await? else {
-            return Err(self.wrong_state(locked.state(), RUNNING).into());
+            return Err(self.wrong_state(locked.state(), MUST_RUN).into());
         };
         // Of an earlier attempt.
         locked.folder.remove_memory();

@@ -11,7 +11,12 @@ use std::{pin::pin, time::Duration};
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::{arguments::Kind, random::Random, setup::Setup, step};
+use crate::{
+    arguments::Kind,
+    random::Random,
+    setup::Setup,
+    step::{self, Step},
+};
 
 pub(crate) use self::templates::prepare as prepare_template;
 
@@ -53,6 +58,7 @@ impl Scenario {
 
     pub(crate) async fn run(self, setup: &Setup, random: &mut Random) -> Result<()> {
         let run = async {
+            let _step = Step::begin(format_args!("scenario {self:?}"));
             match self {
                 Self::Machine => machine::use_and_end(setup, random).await,
                 Self::KilledProgram => program::kill(setup, random).await,

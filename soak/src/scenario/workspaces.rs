@@ -8,7 +8,7 @@ use vmcell::{
     workspace::{BASELINE, Workspace},
 };
 
-use crate::{processes, random::Random, setup::Setup};
+use crate::{processes, random::Random, setup::Setup, step::Step};
 
 /// What the workspace must have, and what may be done with it.
 struct Life {
@@ -59,6 +59,7 @@ impl Life {
 
     async fn perform(&mut self, step: &str, setup: &Setup, random: &mut Random) -> Result<()> {
         let workspace = self.workspace.clone();
+        let _step = Step::begin(format_args!("{step} of {}", workspace.id()));
         match step {
             "write" => {
                 let number = random.number();
